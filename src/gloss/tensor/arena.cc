@@ -13,7 +13,7 @@ namespace gloss {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kSlack = 64;
+constexpr size_t kSlack = 128;
 constexpr size_t kClasses = 4 * 48;
 
 // Class c holds blocks of (4 + c % 4) * 2^(c / 4) * 64 bytes.

@@ -31,7 +31,7 @@ class Arena {
 
   struct Core;
   struct Block;  // header in front of the payload
-  // The payload is aligned to 64 bytes and followed by at least 64 readable bytes of slack.
+  // The payload is aligned to 64 bytes and followed by at least 128 readable bytes of slack.
   static Block* take(Core& core, size_t bytes);
   Core& core() { return *core_; }
 

@@ -1,0 +1,179 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "gloss/kernels/elementwise.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "gloss/kernels/activation-inl.h"
+#include "gloss/kernels/dropout-inl.h"
+#include "gloss/kernels/elementwise.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gloss::kernels::HWY_NAMESPACE {
+namespace {
+
+// y = base + dropout(x), where base is nothing, another matrix, or y itself.
+template <class T>
+void dropout_rows(Matrix<const T> base, Matrix<const T> x, const Dropout& dropout, Matrix<T> y, int64_t begin,
+                  int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    for (int64_t c = 0; c < x.cols; c += kWide) {
+      const int64_t n = x.cols - c;
+      Wide<T> v = load_chunk(x.row(i) + c, n);
+      if (dropout.active()) v = v * dropout_factors(dropout, static_cast<uint64_t>(i * x.cols + c), T{});
+      if (base.data) v = v + load_chunk(base.row(i) + c, n);
+      store_chunk(v, y.row(i) + c, n);
+    }
+  }
+}
+
+template <Activation A, class T>
+void activation_rows(Matrix<const T> kept, Matrix<const T> dy, Matrix<T> dx, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    for (int64_t c = 0; c < dy.cols; c += kWide) {
+      const int64_t n = dy.cols - c;
+      const Wide<T> slope = activation_slope<A>(load_chunk(kept.row(i) + c, n));
+      store_chunk(load_chunk(dy.row(i) + c, n) * slope, dx.row(i) + c, n);
+    }
+  }
+}
+template <class T>
+void activation_backward_rows(Activation activation, Matrix<const T> kept, Matrix<const T> dy, Matrix<T> dx,
+                              int64_t begin, int64_t end) {
+  switch (activation) {
+    case Activation::none:
+      return activation_rows<Activation::none>(kept, dy, dx, begin, end);
+    case Activation::relu:
+      return activation_rows<Activation::relu>(kept, dy, dx, begin, end);
+    case Activation::swish:
+      return activation_rows<Activation::swish>(kept, dy, dx, begin, end);
+    case Activation::gelu:
+      return activation_rows<Activation::gelu>(kept, dy, dx, begin, end);
+  }
+}
+
+template <class T>
+void column_sums(Matrix<const T> x, T* sums, int64_t begin, int64_t end) {
+  for (int64_t c = 0; c < x.cols; c += kWide) {
+    const int64_t n = x.cols - c;
+    Wide<T> total = zero<T>();
+    for (int64_t i = begin; i < end; ++i) total = total + load_chunk(x.row(i) + c, n);
+    store_chunk(total, sums + c, n);
+  }
+}
+
+void dropout_f(Matrix<const float> base, Matrix<const float> x, const Dropout& p, Matrix<float> y, int64_t b,
+               int64_t e) {
+  dropout_rows(base, x, p, y, b, e);
+}
+void dropout_d(Matrix<const double> base, Matrix<const double> x, const Dropout& p, Matrix<double> y,
+               int64_t b, int64_t e) {
+  dropout_rows(base, x, p, y, b, e);
+}
+void activation_f(Activation a, Matrix<const float> x, Matrix<const float> dy, Matrix<float> dx, int64_t b,
+                  int64_t e) {
+  activation_backward_rows(a, x, dy, dx, b, e);
+}
+void activation_d(Activation a, Matrix<const double> x, Matrix<const double> dy, Matrix<double> dx, int64_t b,
+                  int64_t e) {
+  activation_backward_rows(a, x, dy, dx, b, e);
+}
+void sums_f(Matrix<const float> x, float* sums, int64_t b, int64_t e) {
+  column_sums(x, sums, b, e);
+}
+void sums_d(Matrix<const double> x, double* sums, int64_t b, int64_t e) {
+  column_sums(x, sums, b, e);
+}
+
+}  // namespace
+}  // namespace gloss::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <type_traits>
+
+#include "gloss/kernels/scratch.h"
+
+namespace gloss::kernels {
+namespace {
+HWY_EXPORT(dropout_f);
+HWY_EXPORT(dropout_d);
+HWY_EXPORT(activation_f);
+HWY_EXPORT(activation_d);
+HWY_EXPORT(sums_f);
+HWY_EXPORT(sums_d);
+constexpr int64_t kRows = 64;
+
+template <class T>
+void run_dropout(ThreadPool& pool, Matrix<const T> base, Matrix<const T> x, const Dropout& dropout,
+                 Matrix<T> y) {
+  pool.parallel_ranges(x.rows, kRows, [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_same_v<T, float>) {
+      HWY_DYNAMIC_DISPATCH(dropout_f)(base, x, dropout, y, begin, end);
+    } else {
+      HWY_DYNAMIC_DISPATCH(dropout_d)(base, x, dropout, y, begin, end);
+    }
+  });
+}
+}  // namespace
+
+template <class T>
+void dropout(ThreadPool& pool, Matrix<const T> x, const Dropout& dropout, Matrix<T> y,
+             Accumulate accumulate) {
+  run_dropout<T>(pool, accumulate == Accumulate::yes ? Matrix<const T>(y) : Matrix<const T>{}, x, dropout, y);
+}
+template <class T>
+void add_dropout(ThreadPool& pool, Matrix<const T> x, Matrix<const T> branch, const Dropout& dropout,
+                 Matrix<T> y) {
+  run_dropout<T>(pool, x, branch, dropout, y);
+}
+template <class T>
+void add(ThreadPool& pool, Matrix<const T> x, Matrix<T> y, Accumulate accumulate) {
+  dropout<T>(pool, x, Dropout(), y, accumulate);
+}
+
+template <class T>
+void activation_backward(ThreadPool& pool, Activation activation, Matrix<const T> kept, Matrix<const T> dy,
+                         Matrix<T> dx) {
+  pool.parallel_ranges(dy.rows, kRows, [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_same_v<T, float>) {
+      HWY_DYNAMIC_DISPATCH(activation_f)(activation, kept, dy, dx, begin, end);
+    } else {
+      HWY_DYNAMIC_DISPATCH(activation_d)(activation, kept, dy, dx, begin, end);
+    }
+  });
+}
+
+template <class T>
+void add_column_sums(ThreadPool& pool, Matrix<const T> x, T* sums) {
+  const int64_t rows = 256, blocks = (x.rows + rows - 1) / rows;
+  Scratch<T> partial(blocks * x.cols);
+  pool.parallel_ranges(x.rows, rows, [&](int64_t begin, int64_t end) {
+    T* mine = partial.data() + begin / rows * x.cols;
+    if constexpr (std::is_same_v<T, float>) {
+      HWY_DYNAMIC_DISPATCH(sums_f)(x, mine, begin, end);
+    } else {
+      HWY_DYNAMIC_DISPATCH(sums_d)(x, mine, begin, end);
+    }
+  });
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int64_t c = 0; c < x.cols; ++c) sums[c] += partial[block * x.cols + c];
+  }
+}
+
+template void dropout(ThreadPool&, Matrix<const float>, const Dropout&, Matrix<float>, Accumulate);
+template void dropout(ThreadPool&, Matrix<const double>, const Dropout&, Matrix<double>, Accumulate);
+template void add_dropout(ThreadPool&, Matrix<const float>, Matrix<const float>, const Dropout&,
+                          Matrix<float>);
+template void add_dropout(ThreadPool&, Matrix<const double>, Matrix<const double>, const Dropout&,
+                          Matrix<double>);
+template void add(ThreadPool&, Matrix<const float>, Matrix<float>, Accumulate);
+template void add(ThreadPool&, Matrix<const double>, Matrix<double>, Accumulate);
+template void activation_backward(ThreadPool&, Activation, Matrix<const float>, Matrix<const float>,
+                                  Matrix<float>);
+template void activation_backward(ThreadPool&, Activation, Matrix<const double>, Matrix<const double>,
+                                  Matrix<double>);
+template void add_column_sums(ThreadPool&, Matrix<const float>, float*);
+template void add_column_sums(ThreadPool&, Matrix<const double>, double*);
+
+}  // namespace gloss::kernels
+#endif  // HWY_ONCE

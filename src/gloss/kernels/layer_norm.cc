@@ -1,0 +1,171 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "gloss/kernels/layer_norm.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "gloss/kernels/dropout-inl.h"
+#include "gloss/kernels/layer_norm.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gloss::kernels::HWY_NAMESPACE {
+namespace {
+
+template <class T>
+void forward_rows(const AddNorm<T>& in, Matrix<T> sums, Matrix<T> y, T* statistics, int64_t begin,
+                  int64_t end) {
+  const int64_t d = in.x.cols;
+  for (int64_t i = begin; i < end; ++i) {
+    const T* x = in.x.row(i);
+    Wide<T> total = zero<T>();
+    if (in.branch.data) {
+      const T* branch = in.branch.row(i);
+      T* kept = sums.row(i);
+      for (int64_t c = 0; c < d; c += kWide) {
+        Wide<T> b = load_chunk(branch + c, d - c);
+        if (in.dropout.active()) b = b * dropout_factors(in.dropout, static_cast<uint64_t>(i * d + c), T{});
+        const Wide<T> s = load_chunk(x + c, d - c) + b;
+        store_chunk(s, kept + c, d - c);
+        total = total + (d - c >= kWide ? s : keep_first(s, d - c));
+      }
+      x = kept;
+    } else {
+      for (int64_t c = 0; c < d; c += kWide) total = total + load_chunk(x + c, d - c);
+    }
+    const T mean = sum(total) / static_cast<T>(d);
+    Wide<T> squares = zero<T>();
+    for (int64_t c = 0; c < d; c += kWide) {
+      const Wide<T> centred = load_chunk(x + c, d - c, mean) - set(mean);
+      squares = mul_add(centred, centred, squares);
+    }
+    const T inverse = T{1} / std::sqrt(sum(squares) / static_cast<T>(d) + in.epsilon);
+    T* out = y.row(i);
+    for (int64_t c = 0; c < d; c += kWide) {
+      const Wide<T> normal = (load_chunk(x + c, d - c) - set(mean)) * set(inverse);
+      store_chunk(mul_add(normal, load_chunk(in.gamma + c, d - c), load_chunk(in.beta + c, d - c)), out + c,
+                  d - c);
+    }
+    if (statistics) {
+      statistics[2 * i] = mean;
+      statistics[2 * i + 1] = inverse;
+    }
+  }
+}
+
+// dsum = inverse (g - mean(g) - normal mean(g normal)) with g = dy gamma. `partial` [2, d] gets this block's
+// share of dgamma and dbeta.
+template <class T>
+void backward_rows(const AddNorm<T>& in, const AddNormGradient<T>& gr, T* partial, int64_t begin,
+                   int64_t end) {
+  const int64_t d = in.x.cols;
+  T* dgamma = partial;
+  T* dbeta = partial + d;
+  for (int64_t c = 0; c < 2 * d; ++c) partial[c] = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const T* dy = gr.dy.row(i);
+    const T* x = gr.sum.row(i);
+    const Wide<T> mean = set(gr.statistics[2 * i]), inverse = set(gr.statistics[2 * i + 1]);
+    Wide<T> sum_g = zero<T>(), sum_gn = zero<T>();
+    for (int64_t c = 0; c < d; c += kWide) {
+      const int64_t n = d - c;
+      const Wide<T> up = load_chunk(dy + c, n);
+      const Wide<T> normal = (load_chunk(x + c, n, gr.statistics[2 * i]) - mean) * inverse;
+      const Wide<T> g = up * load_chunk(in.gamma + c, n);
+      sum_g = sum_g + g;
+      sum_gn = mul_add(g, normal, sum_gn);
+      store_chunk(mul_add(up, normal, load_chunk(dgamma + c, n)), dgamma + c, n);
+      store_chunk(up + load_chunk(dbeta + c, n), dbeta + c, n);
+    }
+    const Wide<T> mean_g = set(sum(sum_g) / static_cast<T>(d)),
+                  mean_gn = set(sum(sum_gn) / static_cast<T>(d));
+    for (int64_t c = 0; c < d; c += kWide) {
+      const int64_t n = d - c;
+      const Wide<T> normal = (load_chunk(x + c, n) - mean) * inverse;
+      const Wide<T> g = load_chunk(dy + c, n) * load_chunk(in.gamma + c, n);
+      const Wide<T> ds = inverse * neg_mul_add(normal, mean_gn, g - mean_g);
+      if (gr.dx.data) {
+        T* dx = gr.dx.row(i) + c;
+        store_chunk(gr.accumulate_x == Accumulate::yes ? ds + load_chunk(dx, n) : ds, dx, n);
+      }
+      if (gr.dbranch.data) {
+        T* db = gr.dbranch.row(i) + c;
+        Wide<T> b = ds;
+        if (in.dropout.active()) b = b * dropout_factors(in.dropout, static_cast<uint64_t>(i * d + c), T{});
+        store_chunk(gr.accumulate_branch == Accumulate::yes ? b + load_chunk(db, n) : b, db, n);
+      }
+    }
+  }
+}
+
+void forward_f(const AddNorm<float>& in, Matrix<float> s, Matrix<float> y, float* st, int64_t b, int64_t e) {
+  forward_rows(in, s, y, st, b, e);
+}
+void forward_d(const AddNorm<double>& in, Matrix<double> s, Matrix<double> y, double* st, int64_t b,
+               int64_t e) {
+  forward_rows(in, s, y, st, b, e);
+}
+void backward_f(const AddNorm<float>& in, const AddNormGradient<float>& gr, float* partial, int64_t b,
+                int64_t e) {
+  backward_rows(in, gr, partial, b, e);
+}
+void backward_d(const AddNorm<double>& in, const AddNormGradient<double>& gr, double* partial, int64_t b,
+                int64_t e) {
+  backward_rows(in, gr, partial, b, e);
+}
+
+}  // namespace
+}  // namespace gloss::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <type_traits>
+
+#include "gloss/kernels/scratch.h"
+
+namespace gloss::kernels {
+namespace {
+HWY_EXPORT(forward_f);
+HWY_EXPORT(forward_d);
+HWY_EXPORT(backward_f);
+HWY_EXPORT(backward_d);
+constexpr int64_t kRows = 64;  // rows a task; the order of the sums below depends on it, not on threads
+}  // namespace
+
+template <class T>
+void add_norm_forward(ThreadPool& pool, const AddNorm<T>& in, Matrix<T> sum, Matrix<T> y, T* statistics) {
+  pool.parallel_ranges(in.x.rows, kRows, [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_same_v<T, float>) {
+      HWY_DYNAMIC_DISPATCH(forward_f)(in, sum, y, statistics, begin, end);
+    } else {
+      HWY_DYNAMIC_DISPATCH(forward_d)(in, sum, y, statistics, begin, end);
+    }
+  });
+}
+
+template <class T>
+void add_norm_backward(ThreadPool& pool, const AddNorm<T>& in, const AddNormGradient<T>& gradient) {
+  const int64_t d = in.x.cols, blocks = (in.x.rows + kRows - 1) / kRows;
+  Scratch<T> partial(blocks * 2 * d);
+  pool.parallel_ranges(in.x.rows, kRows, [&](int64_t begin, int64_t end) {
+    T* mine = partial.data() + begin / kRows * 2 * d;
+    if constexpr (std::is_same_v<T, float>) {
+      HWY_DYNAMIC_DISPATCH(backward_f)(in, gradient, mine, begin, end);
+    } else {
+      HWY_DYNAMIC_DISPATCH(backward_d)(in, gradient, mine, begin, end);
+    }
+  });
+  for (int64_t block = 0; block < blocks; ++block) {
+    const T* from = partial.data() + block * 2 * d;
+    for (int64_t c = 0; c < d; ++c) {
+      if (gradient.dgamma) gradient.dgamma[c] += from[c];
+      if (gradient.dbeta) gradient.dbeta[c] += from[d + c];
+    }
+  }
+}
+
+template void add_norm_forward(ThreadPool&, const AddNorm<float>&, Matrix<float>, Matrix<float>, float*);
+template void add_norm_forward(ThreadPool&, const AddNorm<double>&, Matrix<double>, Matrix<double>, double*);
+template void add_norm_backward(ThreadPool&, const AddNorm<float>&, const AddNormGradient<float>&);
+template void add_norm_backward(ThreadPool&, const AddNorm<double>&, const AddNormGradient<double>&);
+
+}  // namespace gloss::kernels
+#endif  // HWY_ONCE
