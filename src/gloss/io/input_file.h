@@ -1,0 +1,36 @@
+// A regular file read at any offset.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace gloss::io {
+
+// Reads with pread and never maps: a file that is cut short while it is open gives an error, not SIGBUS.
+// Threads may read at the same time.
+class InputFile {
+ public:
+  // Throws for what is missing, unreadable or not a regular file.
+  explicit InputFile(std::filesystem::path path);
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) noexcept;
+
+  const std::filesystem::path& path() const { return path_; }
+  uint64_t size() const { return size_; }  // bytes, when it was opened
+  // Fills `out` from byte `offset`; throws when the file ends before.
+  void read_at(uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::filesystem::path path_;
+  uint64_t size_ = 0;
+  int descriptor_ = -1;
+};
+
+// The whole file; throws when it holds more than `max_bytes`, before asking for memory.
+std::string read_whole_file(const std::filesystem::path& path, uint64_t max_bytes);
+
+}  // namespace gloss::io

@@ -1,0 +1,31 @@
+#include "gloss/io/quote.h"
+
+#include <fmt/core.h>
+
+namespace gloss::io {
+
+std::string abridged(std::string_view text) {
+  constexpr size_t kShown = 80;
+  size_t end = text.size();
+  if (end > kShown) {
+    end = kShown;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  }
+  std::string out;
+  for (const char c : text.substr(0, end)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      out += fmt::format("\\x{:02X}", byte);
+    } else {
+      out += c;
+    }
+  }
+  if (end < text.size()) out += "...";
+  return out;
+}
+
+std::string in_quotes(std::string_view text) {
+  return fmt::format("'{}'", abridged(text));
+}
+
+}  // namespace gloss::io
