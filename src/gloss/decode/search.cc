@@ -1,0 +1,189 @@
+#include "gloss/decode/search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gloss/base/error.h"
+
+namespace gloss::decode {
+namespace {
+
+// Logits a task ranks: enough that waking a thread pays.
+constexpr int64_t kLogitsATask = 1 << 16;
+
+SearchRules rules_for(const models::DecoderState& state, SearchOptions options) {
+  validate(options);
+  SearchRules rules{std::move(options), state.start_token(), state.end_token(), state.vocabulary_size(), {}};
+  const auto model = state.forbidden_tokens();
+  rules.forbidden.assign(model.begin(), model.end());
+  rules.forbidden.insert(rules.forbidden.end(), rules.options.forbidden_tokens.begin(),
+                         rules.options.forbidden_tokens.end());
+  for (const int32_t token : rules.forbidden) {
+    require(token >= 0 && token < rules.vocabulary_size,
+            "forbidden token {} is not in the vocabulary of {} tokens", token, rules.vocabulary_size);
+  }
+  return rules;
+}
+
+}  // namespace
+
+Search::Search(Context& context, models::DecoderState& state, SearchOptions options)
+    : context_(context), state_(state), rules_(rules_for(state, std::move(options))) {}
+
+Search::~Search() {
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    try {
+      release(slot);
+    } catch (...) {  // the state is broken already; there is nobody to tell
+    }
+  }
+}
+
+void Search::submit(int64_t id, std::span<const int32_t> source) {
+  require(!source.empty(), "sentence {} (counting from 0) is empty: a blank line must not reach the model",
+          id);
+  waiting_.push_back({id, {source.begin(), source.end()}});
+}
+
+int64_t Search::room() const {
+  return rules_.options.batch - active_ - static_cast<int64_t>(waiting_.size());
+}
+
+void Search::step(const OnDone& on_done) {
+  begin_waiting();
+  collect_steps();
+  if (!steps_.empty()) {
+    const Tensor<float> logits = state_.advance(steps_);
+    rank_rows(logits);
+    advance_sentences();
+  }
+  hand_over_finished(on_done);
+}
+
+void Search::begin_waiting() {
+  if (waiting_.empty() || active_ == rules_.options.batch) return;
+  std::vector<int> slots;
+  std::vector<int64_t> lengths;
+  Tokens sources;
+  for (size_t slot = 0; !waiting_.empty() && slot < static_cast<size_t>(rules_.options.batch); ++slot) {
+    if (slot == slots_.size()) slots_.push_back(std::make_unique<Slot>(rules_));
+    if (slots_[slot]->busy) continue;
+    const Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    slots_[slot]->busy = true;
+    ++active_;
+    slots_[slot]->search.begin(next.id, next.source);
+    if (slots_[slot]->search.done()) continue;  // a cap of one forced end symbol: the model has no say
+    slots.push_back(static_cast<int>(slot));
+    lengths.push_back(static_cast<int64_t>(next.source.size()));
+    sources.rows.insert(sources.rows.end(), next.source.begin(), next.source.end());
+  }
+  if (slots.empty()) return;
+  sources.offsets = Offsets::of_lengths(lengths);
+  state_.add(slots, sources);
+  for (const int slot : slots) slots_[static_cast<size_t>(slot)]->in_model = true;
+}
+
+void Search::collect_steps() {
+  steps_.clear();
+  row_in_sentence_.clear();
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (!slots_[slot]->in_model) continue;
+    const SentenceSearch& sentence = slots_[slot]->search;
+    for (int row = 0; row < sentence.rows(); ++row) {
+      steps_.push_back(sentence.step(row, static_cast<int>(slot)));
+      row_in_sentence_.push_back(row);
+    }
+  }
+}
+
+void Search::rank_rows(const Tensor<float>& logits) {
+  const auto rows = static_cast<int64_t>(steps_.size());
+  const int64_t vocabulary = rules_.vocabulary_size;
+  require(logits.rows() == rows && logits.cols() == vocabulary,
+          "the model gave logits of shape {} for {} hypotheses and {} tokens", logits.shape().text(), rows,
+          vocabulary);
+  const int64_t width = SentenceSearch::choices_a_row(rules_);
+  ranked_.resize(static_cast<size_t>(rows * width));
+  choices_.resize(static_cast<size_t>(rows));
+  const bool scaled = rules_.options.sampling && rules_.options.sampling->temperature != 1;
+  if (scaled) scratch_.resize(static_cast<size_t>(rows * vocabulary));
+
+  const auto part = [](auto& memory, int64_t row, int64_t count) {
+    return std::span(memory).subspan(static_cast<size_t>(row * count), static_cast<size_t>(count));
+  };
+  context_.pool.parallel_ranges(
+      rows, std::max<int64_t>(1, kLogitsATask / vocabulary), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const std::span<float> of_row(logits.row(row), static_cast<size_t>(vocabulary));
+          RowChoice& choice = choices_[static_cast<size_t>(row)];
+          choice.best = part(ranked_, row, width);
+          choice.log_sum_exp = kernels::log_sum_exp(of_row);
+          if (std::isnan(choice.log_sum_exp)) continue;  // reported by advance_sentences, in order
+          const auto slot = static_cast<size_t>(steps_[static_cast<size_t>(row)].slot);
+          slots_[slot]->search.rank(row_in_sentence_[static_cast<size_t>(row)], of_row,
+                                    scaled ? part(scratch_, row, vocabulary) : std::span<float>(),
+                                    choice.best);
+        }
+      });
+}
+
+void Search::advance_sentences() {
+  for (size_t begin = 0, end = 0; begin < steps_.size(); begin = end) {
+    while (end < steps_.size() && steps_[end].slot == steps_[begin].slot) ++end;
+    SentenceSearch& sentence = slots_[static_cast<size_t>(steps_[begin].slot)]->search;
+    const auto choices = std::span(choices_).subspan(begin, end - begin);
+    for (const RowChoice& choice : choices) {
+      require(
+          !std::isnan(choice.log_sum_exp),
+          "sentence {} (counting from 0): the model gives NaN or infinity for target token {}; its weights "
+          "are damaged or its training diverged",
+          sentence.id(), sentence.length());
+    }
+    sentence.advance(choices);
+  }
+}
+
+void Search::hand_over_finished(const OnDone& on_done) {
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    SentenceSearch& sentence = slots_[slot]->search;
+    if (!slots_[slot]->busy || !sentence.done()) continue;
+    std::vector<Hypothesis> results = sentence.take_results();
+    release(slot);  // before the callback, which may throw
+    on_done(sentence.id(), std::move(results));
+  }
+}
+
+void Search::release(size_t slot) {
+  if (!slots_[slot]->busy) return;
+  slots_[slot]->busy = false;
+  --active_;
+  if (!slots_[slot]->in_model) return;
+  slots_[slot]->in_model = false;
+  state_.remove(static_cast<int>(slot));
+}
+
+void search(Context& context, models::DecoderState& state, const Tokens& sources,
+            const SearchOptions& options, const OnDone& on_done) {
+  Search running(context, state, options);
+  int64_t next = 0;
+  while (next < sources.offsets.count() || !running.idle()) {
+    for (; next < sources.offsets.count() && running.room() > 0; ++next) {
+      running.submit(next, std::span(sources.rows)
+                               .subspan(static_cast<size_t>(sources.offsets.begin(next)),
+                                        static_cast<size_t>(sources.offsets.length(next))));
+    }
+    running.step(on_done);
+  }
+}
+
+std::vector<std::vector<Hypothesis>> search(Context& context, models::DecoderState& state,
+                                            const Tokens& sources, const SearchOptions& options) {
+  std::vector<std::vector<Hypothesis>> results(static_cast<size_t>(sources.offsets.count()));
+  search(context, state, sources, options, [&](int64_t id, std::vector<Hypothesis> hypotheses) {
+    results[static_cast<size_t>(id)] = std::move(hypotheses);
+  });
+  return results;
+}
+
+}  // namespace gloss::decode

@@ -1,0 +1,86 @@
+// Greedy, beam search and sampling over any model that keeps a models::DecoderState.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gloss/decode/hypothesis.h"
+#include "gloss/decode/options.h"
+#include "gloss/decode/sentence_search.h"
+#include "gloss/models/decoder_state.h"
+#include "gloss/tensor/context.h"
+
+namespace gloss::decode {
+
+// Receives the hypotheses of one sentence, the best first, as soon as it is finished. At least one, at most
+// n_best.
+using OnDone = std::function<void(int64_t id, std::vector<Hypothesis> hypotheses)>;
+
+// Translates a stream of sentences, `options.batch` at a time: a finished sentence leaves at once and a
+// waiting one takes its place. What a sentence gets depends on its source and the options alone, bit for bit.
+class Search {
+ public:
+  // Throws UsageError where the options make no sense. The state must hold no sentences; it belongs to this
+  // object as long as that lives.
+  Search(Context& context, models::DecoderState& state, SearchOptions options);
+  ~Search();  // takes its sentences out of the state
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+
+  // Queues a sentence: ids with the end symbol; `id` returns with the result. Throws Error where the source
+  // is empty: a blank line is not a model's business.
+  void submit(int64_t id, std::span<const int32_t> source);
+  // Sentences that a step could begin at once, beyond those queued.
+  int64_t room() const;
+  bool idle() const { return waiting_.empty() && active_ == 0; }
+
+  // Begins waiting sentences where there is room, extends every live hypothesis by one token, and hands over
+  // what is finished. Throws Error naming the sentence where the model gives numbers that are none;
+  // after an error of any kind only destruction is left.
+  void step(const OnDone& on_done);
+
+ private:
+  struct Waiting {
+    int64_t id;
+    std::vector<int32_t> source;
+  };
+  struct Slot {
+    explicit Slot(const SearchRules& rules) : search(rules) {}
+    SentenceSearch search;
+    bool busy = false;
+    bool in_model = false;
+  };
+  void begin_waiting();
+  void collect_steps();
+  void rank_rows(const Tensor<float>& logits);
+  void advance_sentences();
+  void hand_over_finished(const OnDone& on_done);
+  void release(size_t slot);
+
+  Context& context_;
+  models::DecoderState& state_;
+  SearchRules rules_;
+  std::deque<Waiting> waiting_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  int64_t active_ = 0;  // busy slots
+
+  // One advance; kept for their memory.
+  std::vector<models::Step> steps_;
+  std::vector<int> row_in_sentence_;
+  std::vector<RowChoice> choices_;       // [rows]
+  std::vector<kernels::Ranked> ranked_;  // [rows, choices_a_row]
+  std::vector<float> scratch_;           // [rows, V], when sampling at another temperature than 1
+};
+
+// Translates all sources; ids are 0, 1, ...
+void search(Context& context, models::DecoderState& state, const Tokens& sources,
+            const SearchOptions& options, const OnDone& on_done);
+// The same, in the order of the sources.
+std::vector<std::vector<Hypothesis>> search(Context& context, models::DecoderState& state,
+                                            const Tokens& sources, const SearchOptions& options);
+
+}  // namespace gloss::decode
