@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gloss/base/error.h"
-#include "gloss/io/atomic_file.h"
+#include "gloss/io/json_file.h"
 
 namespace gloss::text {
 namespace {
@@ -81,7 +81,7 @@ void Tokenizer::save(const std::filesystem::path& folder, std::string_view sourc
                                    {"model_max_length", kMaxLength}};
   if (!source_language.empty()) config["source_lang"] = source_language;
   if (!target_language.empty()) config["target_lang"] = target_language;
-  io::write_file_atomically(folder / "tokenizer_config.json", config.dump(2) + "\n");
+  io::write_json(folder / "tokenizer_config.json", config);
 }
 
 // The model's number of a piece. Like other readers of these folders, a piece that the segmentation model
