@@ -127,6 +127,9 @@ struct RowTiles {
         more(rows - base * count) {}
   int64_t count, base, more;
   int64_t begin(int64_t tile) const { return tile * base + std::min(tile, more); }
+  // Where a tile of `count` k begins in packed rows. The 16 floats between tiles keep them out of each
+  // other's cache sets: writing 16 tiles that begin 24 KB apart made dW a tenth slower.
+  int64_t packed(int64_t tile, int64_t count) const { return begin(tile) * count + tile * 16; }
 };
 
 // Rows of a transposed A (stored [K, M]): out holds for each tile its k rows of as many floats as it has
@@ -137,7 +140,7 @@ inline void pack_rows(Matrix<const float> a, int64_t row, const RowTiles& tiles,
     const float* HWY_RESTRICT from = a.row(k0 + k) + row;
     for (int64_t tile = 0; tile < tiles.count; ++tile) {
       const int64_t begin = tiles.begin(tile), rows = tiles.begin(tile + 1) - begin;
-      float* HWY_RESTRICT to = out + begin * count + k * rows;
+      float* HWY_RESTRICT to = out + tiles.packed(tile, count) + k * rows;
       if (rows == kTileRows) {
         std::memcpy(to, from + begin, kTileRows * sizeof(float));
       } else {
@@ -323,7 +326,7 @@ inline void compute_block(const FloatProduct& p, const Block& block, TaskScratch
       const RowTiles tiles(std::min(kBlockRows, block.rows - m));
       const float* packed_rows = nullptr;
       if (packed_a) {
-        float* rows = scratch.a.floats(kBlockRows * kChain);
+        float* rows = scratch.a.floats(RowTiles(kBlockRows).packed(kBlockRows / kTileRows, kChain));
         pack_rows(p.a, row, tiles, k0, count, rows);
         packed_rows = rows;
       }
@@ -348,7 +351,7 @@ inline void compute_block(const FloatProduct& p, const Block& block, TaskScratch
         const int64_t out_width = together ? cols : width;
         for (int64_t tile = 0; tile < tiles.count; ++tile) {
           const int64_t begin = tiles.begin(tile), rows = tiles.begin(tile + 1) - begin;
-          in.a = packed_a ? packed_rows + begin * count : p.a.row(row + begin) + k0;
+          in.a = packed_a ? packed_rows + tiles.packed(tile, count) : p.a.row(row + begin) + k0;
           float* const kept_at = kept ? kept + (m + begin) * kept_stride + col : nullptr;
           float* out = tile_buffer;
           int64_t out_stride = out_width;

@@ -1,0 +1,361 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "gloss/kernels/attention.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "gloss/kernels/attention.h"
+#include "gloss/kernels/dropout-inl.h"
+#include "gloss/kernels/scratch.h"
+#include "gloss/kernels/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gloss::kernels::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kQueries = 32, kKeys = 128;  // of a tile
+constexpr int64_t round_up(int64_t n) {
+  return (n + kWide - 1) / kWide * kWide;
+}
+
+// One head of one sequence.
+template <class T>
+struct Head {
+  const Attention<T>& in;
+  int64_t first_query, n_q, first_key, n_k, head;
+
+  const T* query(int64_t i) const { return in.query.row(first_query + i) + head * in.d_k; }
+  const T* key(int64_t j) const { return in.key.row(first_key + j) + head * in.d_k; }
+  const T* value(int64_t j) const { return in.value.row(first_key + j) + head * in.d_v; }
+  // How many of the keys [0, n_k) query i may look at.
+  int64_t visible(int64_t i) const {
+    return in.visible ? std::clamp<int64_t>(in.visible[first_query + i], 0, n_k) : n_k;
+  }
+  // The high half names the row of weights, well mixed; the low half the key.
+  uint64_t dropout_index(int64_t i, int64_t j) const {
+    auto row = static_cast<uint32_t>((first_query + i) * in.heads + head) * 0x9E3779B1u;
+    row = (row ^ (row >> 15)) * 0x85EBCA77u;
+    return static_cast<uint64_t>(row ^ (row >> 13)) << 32 | static_cast<uint64_t>(j);
+  }
+};
+
+// s [m, stride] = scaled scores of queries i.. against the transposed keys of a tile; hidden ones -infinity.
+template <class T>
+HWY_INLINE void score_tile(const Head<T>& h, int64_t i, int64_t m, const T* transposed, int64_t j, int64_t n,
+                           T* s, int64_t stride) {
+  small_product(Strided<T>{h.query(i), h.in.query.stride, 1}, transposed, stride, s, stride, m, h.in.d_k,
+                stride, false);
+  for (int64_t r = 0; r < m; ++r) {
+    T* row = s + r * stride;
+    const int64_t live = std::clamp<int64_t>(h.visible(i + r) - j, 0, n);
+    for (int64_t c = 0; c < stride; c += kWide) {
+      const Wide<T> x = load(row + c) * set(h.in.scale);
+      store(live - c >= kWide
+                ? x
+                : keep_first(x, std::max<int64_t>(live - c, 0), -std::numeric_limits<T>::infinity()),
+            row + c);
+    }
+  }
+}
+
+// out [m rows] += p [m, stride] v, where row r adds only its first live(r) keys: a hidden value is never
+// read.
+template <class T, class Live>
+HWY_INLINE void add_weighted_rows(const T* p, int64_t stride, int64_t m, const T* rows, int64_t row_stride,
+                                  T* out, int64_t out_stride, int64_t width, Live live) {
+  for (int64_t r = 0; r < m;) {
+    int64_t same = 1;
+    while (r + same < m && live(r + same) == live(r)) ++same;
+    small_product(Strided<T>{p + r * stride, stride, 1}, rows, row_stride, out + r * out_stride, out_stride,
+                  same, live(r), width, true);
+    r += same;
+  }
+}
+
+template <class T>
+HWY_INLINE void apply_dropout(const Head<T>& h, int64_t i, int64_t m, int64_t j, int64_t n, T* p,
+                              int64_t stride) {
+  for (int64_t r = 0; r < m; ++r) {
+    for (int64_t c = 0; c < n; c += kWide) {
+      T* at = p + r * stride + c;
+      store(load(at) * dropout_factors(h.in.dropout, h.dropout_index(i + r, j + c), T{}), at);
+    }
+  }
+}
+
+template <class T>
+void forward_head(const Head<T>& h, Matrix<T> output, T* statistics, T* scores, T* weights) {
+  const Attention<T>& in = h.in;
+  const T infinity = std::numeric_limits<T>::infinity();
+  const int64_t widest = round_up(std::min(kKeys, h.n_k));
+  const int64_t tiles = (h.n_k + kKeys - 1) / kKeys;
+  // Short sequences keep their one tile of transposed keys for all queries.
+  const Scratch<T> transposed(in.d_k * widest), s(kQueries * widest), sum_of(kQueries), top_of(kQueries);
+  if (tiles == 1) transpose(h.key(0), in.key.stride, h.n_k, in.d_k, transposed.data(), widest);
+  for (int64_t i = 0; i < h.n_q; i += kQueries) {
+    const int64_t m = std::min(kQueries, h.n_q - i);
+    T* out = output.row(h.first_query + i) + h.head * in.d_v;
+    for (int64_t r = 0; r < m; ++r) {
+      std::fill_n(out + r * output.stride, in.d_v, T{0});
+      top_of[r] = -infinity;
+      sum_of[r] = 0;
+    }
+    for (int64_t j = 0; j < h.n_k; j += kKeys) {
+      const int64_t n = std::min(kKeys, h.n_k - j), stride = round_up(n);
+      if (tiles > 1) transpose(h.key(j), in.key.stride, n, in.d_k, transposed.data(), stride);
+      score_tile(h, i, m, transposed.data(), j, n, s.data(), stride);
+      for (int64_t r = 0; r < m; ++r) {
+        T* row = s.data() + r * stride;
+        if (scores) std::copy_n(row, n, scores + (i + r) * h.n_k + j);
+        Wide<T> most = set(-infinity);
+        for (int64_t c = 0; c < stride; c += kWide) most = max(most, load(row + c));
+        const T top = std::max(top_of[r], largest(most));
+        if (top == -infinity) {  // nothing to look at yet
+          std::fill_n(row, stride, T{0});
+          continue;
+        }
+        Wide<T> total = zero<T>();
+        for (int64_t c = 0; c < stride; c += kWide) {
+          const Wide<T> p = exp(load(row + c) - set(top));
+          store(p, row + c);
+          total = total + p;
+        }
+        if (j > 0 && top != top_of[r]) {  // a larger score came up: rescale what was summed
+          const T factor = std::exp(top_of[r] - top);
+          sum_of[r] *= factor;
+          for (int64_t c = 0; c < in.d_v; ++c) out[r * output.stride + c] *= factor;
+        }
+        top_of[r] = top;
+        sum_of[r] += sum(total);
+      }
+      if (in.dropout.active()) apply_dropout(h, i, m, j, n, s.data(), stride);
+      add_weighted_rows(s.data(), stride, m, h.value(j), in.value.stride, out, output.stride, in.d_v,
+                        [&](int64_t r) { return std::clamp<int64_t>(h.visible(i + r) - j, 0, n); });
+    }
+    for (int64_t r = 0; r < m; ++r) {
+      const T inverse = sum_of[r] > 0 ? T{1} / sum_of[r] : (sum_of[r] == 0 ? T{0} : sum_of[r]);
+      for (int64_t c = 0; c < in.d_v; c += kWide) {
+        T* at = out + r * output.stride + c;
+        store_chunk(load_chunk(at, in.d_v - c) * set(inverse), at, in.d_v - c);
+      }
+      if (statistics) {
+        T* pair = statistics + ((h.first_query + i + r) * in.heads + h.head) * 2;
+        pair[0] = top_of[r];
+        pair[1] = inverse;
+      }
+    }
+    if (!weights) continue;
+    for (int64_t j = 0; j < h.n_k; j += kKeys) {
+      const int64_t n = std::min(kKeys, h.n_k - j), stride = round_up(n);
+      if (tiles > 1) transpose(h.key(j), in.key.stride, n, in.d_k, transposed.data(), stride);
+      score_tile(h, i, m, transposed.data(), j, n, s.data(), stride);
+      for (int64_t r = 0; r < m; ++r) {
+        const T top = top_of[r] == -infinity ? T{0} : top_of[r];
+        const T inverse = sum_of[r] > 0 ? T{1} / sum_of[r] : T{0};
+        for (int64_t c = 0; c < n; c += kWide) {
+          store_chunk(exp(load(s.data() + r * stride + c) - set(top)) * set(inverse),
+                      weights + (i + r) * h.n_k + j + c, n - c);
+        }
+      }
+    }
+  }
+}
+
+// With P the weights, D_i = sum_j P_ij dP_ij and dP = dO V^T (times the dropout factors) + dW:
+// dS = P (dP - D); dQ = scale dS K, dK = scale dS^T Q, dV = (dropped P)^T dO.
+template <class T>
+void backward_head(const Head<T>& h, const AttentionGradient<T>& gr, const T* dweights) {
+  const Attention<T>& in = h.in;
+  const int64_t widest = round_up(std::min(kKeys, h.n_k));
+  const Scratch<T> keys(in.d_k * widest), values(in.d_v * widest), p(kQueries * widest),
+      dp(kQueries * widest);
+  const Scratch<T> delta(std::max<int64_t>(h.n_q, 1));
+  const int64_t q_column = h.head * in.d_k, v_column = h.head * in.d_v;
+  const bool up = gr.doutput.data != nullptr;
+
+  // P of a tile from the saved statistics.
+  const auto weights_tile = [&](int64_t i, int64_t m, int64_t j, int64_t n, int64_t stride) {
+    score_tile(h, i, m, keys.data(), j, n, p.data(), stride);
+    for (int64_t r = 0; r < m; ++r) {
+      const T* pair = gr.statistics + ((h.first_query + i + r) * in.heads + h.head) * 2;
+      const T top = pair[1] == 0 ? T{0} : pair[0];
+      for (int64_t c = 0; c < stride; c += kWide) {
+        store(exp(load(p.data() + r * stride + c) - set(top)) * set(pair[1]), p.data() + r * stride + c);
+      }
+    }
+  };
+
+  for (int64_t i = 0; i < h.n_q; ++i) {
+    delta[i] = 0;
+    if (!up) continue;
+    const T* o = gr.output.row(h.first_query + i) + v_column;
+    const T* d = gr.doutput.row(h.first_query + i) + v_column;
+    Wide<T> total = zero<T>();
+    for (int64_t c = 0; c < in.d_v; c += kWide) {
+      total = mul_add(keep_first(load_chunk(o + c, in.d_v - c), in.d_v - c), load_chunk(d + c, in.d_v - c),
+                      total);
+    }
+    delta[i] = sum(total);
+  }
+  for (int64_t i = 0; i < h.n_q && gr.accumulate_query == Accumulate::no; ++i) {
+    std::fill_n(gr.dquery.row(h.first_query + i) + q_column, in.d_k, T{0});
+  }
+  for (int64_t j = 0; j < h.n_k; ++j) {
+    if (gr.accumulate_key == Accumulate::no)
+      std::fill_n(gr.dkey.row(h.first_key + j) + q_column, in.d_k, T{0});
+    if (gr.accumulate_value == Accumulate::no)
+      std::fill_n(gr.dvalue.row(h.first_key + j) + v_column, in.d_v, T{0});
+  }
+  if (dweights) {  // D gets its second part before any tile is differentiated
+    for (int64_t j = 0; j < h.n_k; j += kKeys) {
+      const int64_t n = std::min(kKeys, h.n_k - j), stride = round_up(n);
+      transpose(h.key(j), in.key.stride, n, in.d_k, keys.data(), stride);
+      for (int64_t i = 0; i < h.n_q; i += kQueries) {
+        const int64_t m = std::min(kQueries, h.n_q - i);
+        weights_tile(i, m, j, n, stride);
+        for (int64_t r = 0; r < m; ++r) {
+          for (int64_t c = 0; c < std::min(n, h.visible(i + r) - j); ++c) {
+            delta[i + r] += p[r * stride + c] * dweights[(i + r) * h.n_k + j + c];
+          }
+        }
+      }
+    }
+  }
+
+  for (int64_t j = 0; j < h.n_k; j += kKeys) {
+    const int64_t n = std::min(kKeys, h.n_k - j), stride = round_up(n);
+    transpose(h.key(j), in.key.stride, n, in.d_k, keys.data(), stride);
+    if (up) transpose(h.value(j), in.value.stride, n, in.d_v, values.data(), stride);
+    for (int64_t i = 0; i < h.n_q; i += kQueries) {
+      const int64_t m = std::min(kQueries, h.n_q - i);
+      const auto live = [&](int64_t r) { return std::clamp<int64_t>(h.visible(i + r) - j, 0, n); };
+      weights_tile(i, m, j, n, stride);
+      const T* d = up ? gr.doutput.row(h.first_query + i) + v_column : nullptr;
+      if (up) {
+        small_product(Strided<T>{d, gr.doutput.stride, 1}, values.data(), stride, dp.data(), stride, m,
+                      in.d_v, stride, false);
+      }
+      // dp becomes dS; p becomes the dropped weights.
+      for (int64_t r = 0; r < m; ++r) {
+        for (int64_t c = 0; c < stride; c += kWide) {
+          T* at_p = p.data() + r * stride + c;
+          T* at_dp = dp.data() + r * stride + c;
+          Wide<T> w = load(at_p), dw = up ? load(at_dp) : zero<T>();
+          if (in.dropout.active()) {
+            const Wide<T> factors = dropout_factors(in.dropout, h.dropout_index(i + r, j + c), T{});
+            dw = dw * factors;
+            store(w * factors, at_p);
+          }
+          if (dweights && c < n) dw = dw + load_chunk(dweights + (i + r) * h.n_k + j + c, n - c);
+          const int64_t seen = std::max<int64_t>(live(r) - c, 0);
+          const Wide<T> ds = w * (dw - set(delta[i + r])) * set(in.scale);
+          store(seen >= kWide ? ds : keep_first(ds, seen), at_dp);
+        }
+      }
+      if (up) {
+        small_product(Strided<T>{p.data(), 1, stride}, d, gr.doutput.stride,
+                      gr.dvalue.row(h.first_key + j) + v_column, gr.dvalue.stride, n, m, in.d_v, true);
+      }
+      small_product(Strided<T>{dp.data(), 1, stride}, h.query(i), in.query.stride,
+                    gr.dkey.row(h.first_key + j) + q_column, gr.dkey.stride, n, m, in.d_k, true);
+      add_weighted_rows(dp.data(), stride, m, h.key(j), in.key.stride,
+                        gr.dquery.row(h.first_query + i) + q_column, gr.dquery.stride, in.d_k, live);
+    }
+  }
+}
+
+void forward_f(const Attention<float>& in, int64_t q0, int64_t nq, int64_t k0, int64_t nk, int64_t head,
+               Matrix<float> out, float* st, float* scores, float* weights) {
+  forward_head(Head<float>{in, q0, nq, k0, nk, head}, out, st, scores, weights);
+}
+void forward_d(const Attention<double>& in, int64_t q0, int64_t nq, int64_t k0, int64_t nk, int64_t head,
+               Matrix<double> out, double* st, double* scores, double* weights) {
+  forward_head(Head<double>{in, q0, nq, k0, nk, head}, out, st, scores, weights);
+}
+void backward_f(const Attention<float>& in, int64_t q0, int64_t nq, int64_t k0, int64_t nk, int64_t head,
+                const AttentionGradient<float>& gr, const float* dweights) {
+  backward_head(Head<float>{in, q0, nq, k0, nk, head}, gr, dweights);
+}
+void backward_d(const Attention<double>& in, int64_t q0, int64_t nq, int64_t k0, int64_t nk, int64_t head,
+                const AttentionGradient<double>& gr, const double* dweights) {
+  backward_head(Head<double>{in, q0, nq, k0, nk, head}, gr, dweights);
+}
+
+}  // namespace
+}  // namespace gloss::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <type_traits>
+
+namespace gloss::kernels {
+namespace {
+HWY_EXPORT(forward_f);
+HWY_EXPORT(forward_d);
+HWY_EXPORT(backward_f);
+HWY_EXPORT(backward_d);
+
+// Calls run(sentence, head) for all of them.
+template <class T, class Run>
+void each_head(ThreadPool& pool, const Attention<T>& in, Run run) {
+  pool.parallel_for(in.query_offsets.count() * in.heads,
+                    [&](int64_t task) { run(task / in.heads, task % in.heads); });
+}
+}  // namespace
+
+template <class T>
+std::vector<int64_t> weight_offsets(const Attention<T>& in) {
+  std::vector<int64_t> offsets{0};
+  for (int64_t s = 0; s < in.query_offsets.count(); ++s) {
+    offsets.push_back(offsets.back() + in.heads * in.query_offsets.length(s) * in.key_offsets.length(s));
+  }
+  return offsets;
+}
+
+template <class T>
+void attention_forward(ThreadPool& pool, const Attention<T>& in, Matrix<T> output, T* statistics, T* scores,
+                       T* weights) {
+  const std::vector<int64_t> offsets = scores || weights ? weight_offsets(in) : std::vector<int64_t>();
+  each_head(pool, in, [&](int64_t s, int64_t head) {
+    const int64_t q0 = in.query_offsets.begin(s), nq = in.query_offsets.length(s);
+    const int64_t k0 = in.key_offsets.begin(s), nk = in.key_offsets.length(s);
+    const int64_t at = offsets.empty() ? 0 : offsets[static_cast<size_t>(s)] + head * nq * nk;
+    T* my_scores = scores ? scores + at : nullptr;
+    T* my_weights = weights ? weights + at : nullptr;
+    if constexpr (std::is_same_v<T, float>) {
+      HWY_DYNAMIC_DISPATCH(forward_f)(in, q0, nq, k0, nk, head, output, statistics, my_scores, my_weights);
+    } else {
+      HWY_DYNAMIC_DISPATCH(forward_d)(in, q0, nq, k0, nk, head, output, statistics, my_scores, my_weights);
+    }
+  });
+}
+
+template <class T>
+void attention_backward(ThreadPool& pool, const Attention<T>& in, const AttentionGradient<T>& gradient) {
+  const std::vector<int64_t> offsets = gradient.dweights ? weight_offsets(in) : std::vector<int64_t>();
+  each_head(pool, in, [&](int64_t s, int64_t head) {
+    const int64_t q0 = in.query_offsets.begin(s), nq = in.query_offsets.length(s);
+    const int64_t k0 = in.key_offsets.begin(s), nk = in.key_offsets.length(s);
+    const T* dweights =
+        offsets.empty() ? nullptr : gradient.dweights + offsets[static_cast<size_t>(s)] + head * nq * nk;
+    if constexpr (std::is_same_v<T, float>) {
+      HWY_DYNAMIC_DISPATCH(backward_f)(in, q0, nq, k0, nk, head, gradient, dweights);
+    } else {
+      HWY_DYNAMIC_DISPATCH(backward_d)(in, q0, nq, k0, nk, head, gradient, dweights);
+    }
+  });
+}
+
+template std::vector<int64_t> weight_offsets(const Attention<float>&);
+template std::vector<int64_t> weight_offsets(const Attention<double>&);
+template void attention_forward(ThreadPool&, const Attention<float>&, Matrix<float>, float*, float*, float*);
+template void attention_forward(ThreadPool&, const Attention<double>&, Matrix<double>, double*, double*,
+                                double*);
+template void attention_backward(ThreadPool&, const Attention<float>&, const AttentionGradient<float>&);
+template void attention_backward(ThreadPool&, const Attention<double>&, const AttentionGradient<double>&);
+
+}  // namespace gloss::kernels
+#endif  // HWY_ONCE

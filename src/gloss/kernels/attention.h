@@ -1,0 +1,74 @@
+// Scaled dot-product attention over ragged sequences, all heads, in one pass a sentence and head (Vaswani et
+// al. 2017, eq. 1). The n x n weights exist one tile at a time (as in Dao et al. 2022); backward computes
+// them again.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gloss/base/thread_pool.h"
+#include "gloss/kernels/dropout.h"
+#include "gloss/kernels/matrix.h"
+#include "gloss/tensor/ragged.h"
+
+namespace gloss::kernels {
+
+template <class T>
+struct Attention {
+  Matrix<const T> query;               // [rows of queries, heads * d_k]
+  Matrix<const T> key;                 // [rows of keys, heads * d_k]
+  Matrix<const T> value;               // [rows of keys, heads * d_v]
+  Offsets query_offsets, key_offsets;  // of the same number of sequences
+  int64_t heads = 1, d_k = 0, d_v = 0;
+  T scale = 1;                       // of the scores, before the softmax
+  const int64_t* visible = nullptr;  // [rows of queries]: a query sees the first so many keys; null: all
+  Dropout dropout;                   // of the weights
+};
+
+// Where a sequence's weights [heads, n_q, n_k] begin in the ragged tensor of all weights; the last is the
+// total.
+template <class T>
+std::vector<int64_t> weight_offsets(const Attention<T>& in);
+
+// output [rows of queries, heads * d_v]; a query that sees no key gives zeros. `statistics` [rows of queries,
+// heads, 2] receives the largest score and 1 / sum of e^(score - largest). `scores` and `weights` (before
+// dropout), laid out by weight_offsets, are filled when not null; hidden scores are -infinity, hidden weights
+// 0.
+template <class T>
+void attention_forward(ThreadPool& pool, const Attention<T>& in, Matrix<T> output, T* statistics, T* scores,
+                       T* weights);
+
+template <class T>
+struct AttentionGradient {
+  Matrix<const T> output, doutput;  // what forward gave, and its gradient (no data: zero)
+  const T* statistics = nullptr;
+  const T* dweights = nullptr;  // gradient of the returned weights, or null
+  Matrix<T> dquery, dkey, dvalue;
+  Accumulate accumulate_query = Accumulate::no, accumulate_key = Accumulate::no,
+             accumulate_value = Accumulate::no;
+};
+template <class T>
+void attention_backward(ThreadPool& pool, const Attention<T>& in, const AttentionGradient<T>& gradient);
+
+// One decoding step: every query row looks at rows of a cache through a table of indices.
+template <class T>
+struct CachedRows {
+  const T* key = nullptr;  // row r of the keys begins at key + r * key_stride
+  const T* value = nullptr;
+  const int32_t* index = nullptr;  // which rows, oldest first; null: 0, 1, 2, ...
+  int64_t count = 0;
+};
+template <class T>
+struct CachedAttention {
+  Matrix<const T> query;                // [rows, heads * d_k]
+  std::span<const CachedRows<T>> rows;  // what each query row looks at
+  int64_t key_stride = 0, value_stride = 0;
+  int64_t heads = 1, d_k = 0, d_v = 0;
+  T scale = 1;
+};
+// output [rows, heads * d_v]
+template <class T>
+void cached_attention(ThreadPool& pool, const CachedAttention<T>& in, Matrix<T> output);
+
+}  // namespace gloss::kernels

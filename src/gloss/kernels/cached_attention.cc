@@ -1,0 +1,100 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "gloss/kernels/cached_attention.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "gloss/kernels/attention.h"
+#include "gloss/kernels/scratch.h"
+#include "gloss/kernels/wide-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gloss::kernels::HWY_NAMESPACE {
+namespace {
+
+template <class T>
+void attend_row(const CachedAttention<T>& in, int64_t i, T* out) {
+  const T* query = in.query.row(i);
+  const CachedRows<T>& rows = in.rows[static_cast<size_t>(i)];
+  const int64_t n = rows.count, stride = (n + kWide - 1) / kWide * kWide;
+  std::fill_n(out, in.heads * in.d_v, T{0});
+  if (n == 0) return;
+  const Scratch<T> weights(in.heads * stride), scaled(in.heads * in.d_k + kWide);
+  for (int64_t c = 0; c < in.heads * in.d_k; ++c) scaled[c] = query[c] * in.scale;
+  // Each key row is read once, for all heads.
+  for (int64_t t = 0; t < n; ++t) {
+    const T* key = rows.key + (rows.index ? rows.index[t] : t) * in.key_stride;
+    for (int64_t h = 0; h < in.heads; ++h) {
+      const T *q = scaled.data() + h * in.d_k, *k = key + h * in.d_k;
+      Wide<T> dot = zero<T>();
+      for (int64_t c = 0; c < in.d_k; c += kWide) {
+        dot = mul_add(load_chunk(q + c, in.d_k - c), load_chunk(k + c, in.d_k - c), dot);
+      }
+      weights[h * stride + t] = sum(dot);
+    }
+  }
+  for (int64_t h = 0; h < in.heads; ++h) {
+    T* w = weights.data() + h * stride;
+    std::fill(w + n, w + stride, -std::numeric_limits<T>::infinity());
+    Wide<T> most = load(w);
+    for (int64_t t = kWide; t < stride; t += kWide) most = max(most, load(w + t));
+    const Wide<T> top = set(largest(most));
+    Wide<T> total = zero<T>();
+    for (int64_t t = 0; t < stride; t += kWide) {
+      const Wide<T> p = exp(load(w + t) - top);
+      store(p, w + t);
+      total = total + p;
+    }
+    const T inverse = T{1} / sum(total);
+    T* o = out + h * in.d_v;
+    for (int64_t c = 0; c < in.d_v; c += kWide) {
+      Wide<T> mixed = zero<T>();
+      for (int64_t t = 0; t < n; ++t) {
+        const T* value = rows.value + (rows.index ? rows.index[t] : t) * in.value_stride + h * in.d_v + c;
+        mixed = mul_add(set(w[t]), load_chunk(value, in.d_v - c), mixed);
+      }
+      store_chunk(mixed * set(inverse), o + c, in.d_v - c);
+    }
+  }
+}
+
+void row_f(const CachedAttention<float>& in, int64_t i, float* out) {
+  attend_row(in, i, out);
+}
+void row_d(const CachedAttention<double>& in, int64_t i, double* out) {
+  attend_row(in, i, out);
+}
+
+}  // namespace
+}  // namespace gloss::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <type_traits>
+
+namespace gloss::kernels {
+namespace {
+HWY_EXPORT(row_f);
+HWY_EXPORT(row_d);
+}  // namespace
+
+template <class T>
+void cached_attention(ThreadPool& pool, const CachedAttention<T>& in, Matrix<T> output) {
+  pool.parallel_ranges(in.query.rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(row_f)(in, i, output.row(i));
+      } else {
+        HWY_DYNAMIC_DISPATCH(row_d)(in, i, output.row(i));
+      }
+    }
+  });
+}
+
+template void cached_attention(ThreadPool&, const CachedAttention<float>&, Matrix<float>);
+template void cached_attention(ThreadPool&, const CachedAttention<double>&, Matrix<double>);
+
+}  // namespace gloss::kernels
+#endif  // HWY_ONCE
