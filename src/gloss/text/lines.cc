@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 #include "gloss/base/error.h"
 #include "gloss/text/utf8.h"

@@ -44,6 +44,8 @@ class LineReader {
   bool ready() const;
   // Lines in which something was replaced so far.
   int64_t replaced_lines() const { return replaced_lines_; }
+  // The bytes before the next line.
+  int64_t offset() const { return offset_; }
   const std::string& name() const { return name_; }
 
  private:

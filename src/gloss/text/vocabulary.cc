@@ -42,11 +42,13 @@ Vocabulary Vocabulary::load(const std::filesystem::path& path) {
   std::vector<std::pair<int64_t, std::string>> entries;
   entries.reserve(json.size());
   for (const auto& [piece, id] : json.items()) {
-    require(id.is_number_integer(), "in {} the piece {} has {} where a whole number is expected", name,
-            io::in_quotes(piece), io::abridged(id.dump()));
+    if (!id.is_number_integer())
+      fail("in {} the piece {} has {} where a whole number is expected", name, io::in_quotes(piece),
+           io::abridged(id.dump()));
     // A number beyond 2^63 wraps to a negative one and is refused as well.
-    require(id.get<int64_t>() >= 0, "in {} the piece {} has the id {}, which is outside 0 to {}", name,
-            io::in_quotes(piece), io::abridged(id.dump()), json.size() - 1);
+    if (id.get<int64_t>() < 0)
+      fail("in {} the piece {} has the id {}, which is outside 0 to {}", name, io::in_quotes(piece),
+           io::abridged(id.dump()), json.size() - 1);
     entries.emplace_back(id.get<int64_t>(), piece);
   }
   // As many ids as pieces, so an id past the end or used twice leaves a hole, and the hole is what is
@@ -62,11 +64,12 @@ Vocabulary Vocabulary::load(const std::filesystem::path& path) {
           "model "
           "again",
           name, io::in_quotes(pieces.back()), io::in_quotes(piece), id);
-    require(id == expected,
-            "{} misses a piece: no piece has the id {} (the next is {}, id {}), but the ids of {} pieces "
-            "must run "
-            "from 0 to {}; export the model again",
-            name, expected, io::in_quotes(piece), id, entries.size(), entries.size() - 1);
+    if (id != expected)
+      fail(
+          "{} misses a piece: no piece has the id {} (the next is {}, id {}), but the ids of {} pieces "
+          "must run "
+          "from 0 to {}; export the model again",
+          name, expected, io::in_quotes(piece), id, entries.size(), entries.size() - 1);
     pieces.push_back(std::move(piece));
   }
   return Vocabulary(std::move(pieces), name);
