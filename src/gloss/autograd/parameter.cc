@@ -1,0 +1,127 @@
+#include "gloss/autograd/parameter.h"
+
+#include <cmath>
+#include <type_traits>
+
+namespace gloss::autograd {
+namespace {
+// Parameters begin on cache lines, for aligned products.
+constexpr int64_t round_up(int64_t n) {
+  return (n + 15) / 16 * 16;
+}
+}  // namespace
+
+Init Init::xavier(int64_t out, int64_t in, double gain) {
+  return {Kind::uniform, gain * std::sqrt(6.0 / static_cast<double>(out + in))};
+}
+
+template <class T>
+Parameter<T>& ParameterSet<T>::declare(std::vector<Part> parts, int64_t cols) {
+  require(values_.empty(), "parameters are declared before they are allocated");
+  int64_t rows = 0;
+  for (const Part& part : parts) rows += part.rows;
+  shapes_.push_back(cols > 0 ? Shape{rows, cols} : Shape{rows});
+  parameters_.emplace_back();
+  parameters_.back().parts = std::move(parts);
+  return parameters_.back();
+}
+
+template <class T>
+int64_t ParameterSet<T>::block_size() const {
+  int64_t size = 0;
+  for (const Shape& shape : shapes_) size += round_up(shape.size());
+  return size;
+}
+
+template <class T>
+void ParameterSet<T>::allocate(Arena& arena) {
+  values_ = Tensor<T>::zeros(arena, {block_size()});
+  const Tensor<T> column = values_.reshaped({values_.size(), 1});
+  int64_t at = 0;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i].value = column.slice_rows(at, shapes_[i].size()).reshaped(shapes_[i]);
+    at += round_up(shapes_[i].size());
+  }
+}
+
+template <class T>
+void ParameterSet<T>::allocate_gradients(Arena& arena) {
+  gradients_ = Tensor<T>::zeros(arena, {block_size()});
+  const Tensor<T> column = gradients_.reshaped({gradients_.size(), 1});
+  int64_t at = 0;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i].gradient = column.slice_rows(at, shapes_[i].size()).reshaped(shapes_[i]);
+    at += round_up(shapes_[i].size());
+  }
+}
+
+template <class T>
+void ParameterSet<T>::each_part(
+    const std::function<void(const std::string& name, const Tensor<T>& value)>& visit) const {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Parameter<T>& parameter = parameters_[i];
+    const bool vector = shapes_[i].rank() == 1;
+    const Tensor<T> rows = vector ? parameter.value.reshaped({parameter.value.size(), 1}) : parameter.value;
+    int64_t begin = 0;
+    for (const Part& part : parameter.parts) {
+      const Tensor<T> slice = rows.slice_rows(begin, part.rows);
+      visit(part.name, vector ? slice.reshaped({part.rows}) : slice);
+      begin += part.rows;
+    }
+  }
+}
+
+template <class T>
+void ParameterSet<T>::initialise(uint64_t seed) {
+  for (const Parameter<T>& parameter : parameters_) {
+    int64_t begin = 0;
+    const int64_t cols = parameter.value.shape().rank() == 1 ? 1 : parameter.value.cols();
+    for (const Part& part : parameter.parts) {
+      const RandomKey key = RandomKey(seed).with(part.name);
+      T* x = parameter.value.data() + begin * cols;
+      for (int64_t i = 0; i < part.rows * cols; ++i) {
+        const auto index = static_cast<uint64_t>(i);
+        switch (part.init.kind) {
+          case Init::Kind::zeros:
+            x[i] = 0;
+            break;
+          case Init::Kind::ones:
+            x[i] = 1;
+            break;
+          case Init::Kind::normal:
+            x[i] = static_cast<T>(part.init.scale * key.normal(index));
+            break;
+          case Init::Kind::uniform:
+            x[i] = static_cast<T>(part.init.scale * (2 * key.uniform(index) - 1));
+            break;
+        }
+      }
+      begin += part.rows;
+    }
+    if (parameter.frozen_row >= 0) {
+      std::fill_n(parameter.value.row(parameter.frozen_row), parameter.value.cols(), T{0});
+    }
+  }
+}
+
+template <class T>
+void ParameterSet<T>::pack() {
+  if constexpr (std::is_same_v<T, float>) {
+    for (Parameter<float>& parameter : parameters_) {
+      if (parameter.value.shape().rank() == 2)
+        parameter.packed = kernels::pack(kernels::matrix(parameter.value));
+    }
+  }
+}
+
+template <class T>
+int64_t ParameterSet<T>::count() const {
+  int64_t n = 0;
+  for (const Shape& shape : shapes_) n += shape.size();
+  return n;
+}
+
+template class ParameterSet<float>;
+template class ParameterSet<double>;
+
+}  // namespace gloss::autograd

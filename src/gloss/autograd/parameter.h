@@ -1,0 +1,86 @@
+// Parameters live in one flat block: the optimiser, averaging and checkpoints are then single passes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gloss/base/random.h"
+#include "gloss/kernels/gemm.h"
+#include "gloss/tensor/tensor.h"
+
+namespace gloss::autograd {
+
+// How a parameter starts. The numbers are keyed by (seed, tensor name, index).
+struct Init {
+  enum class Kind { zeros, ones, normal, uniform };
+  Kind kind = Kind::zeros;
+  double scale = 0;  // standard deviation, or half width
+  static Init zeros() { return {}; }
+  static Init ones() { return {Kind::ones, 0}; }
+  static Init normal(double deviation) { return {Kind::normal, deviation}; }
+  // Glorot and Bengio 2010, eq. 16: uniform in +- gain sqrt(6 / (fan in + fan out)) for a matrix [out, in].
+  static Init xavier(int64_t out, int64_t in, double gain = 1);
+};
+
+// A tensor by name inside a parameter: rows [begin, begin + rows) of the matrix, or elements of a vector.
+struct Part {
+  std::string name;
+  int64_t rows = 0;  // for a vector: elements
+  Init init;
+};
+
+// A matrix [rows, cols] or a vector [n]. Parts that are multiplied with the same input (the queries, keys and
+// values of self-attention) stand under each other in one parameter, so that one product makes them all.
+template <class T>
+struct Parameter {
+  std::vector<Part> parts;
+  Tensor<T> value;
+  Tensor<T> gradient;            // empty unless training
+  kernels::PackedMatrix packed;  // of `value`, when it only translates; float only
+  int64_t frozen_row = -1;       // a row that stays zero and gets no gradient: the start symbol's embedding
+};
+
+// All parameters of a model in the order of their declaration.
+template <class T>
+class ParameterSet {
+ public:
+  // Declares a matrix (cols > 0) or a vector (cols == 0). The reference stays valid.
+  Parameter<T>& declare(std::vector<Part> parts, int64_t cols);
+  Parameter<T>& matrix(std::string name, int64_t rows, int64_t cols, Init init) {
+    return declare({{std::move(name), rows, init}}, cols);
+  }
+  Parameter<T>& vector(std::string name, int64_t size, Init init) {
+    return declare({{std::move(name), size, init}}, 0);
+  }
+
+  // Gives every parameter its place in one block of zeros. Declarations end here.
+  void allocate(Arena& arena);
+  // Sets the initial values.
+  void initialise(uint64_t seed);
+  // Room for gradients (zeros), needed before training.
+  void allocate_gradients(Arena& arena);
+  // Packs every matrix for products, once, before translating. Values must not change afterwards.
+  void pack();
+
+  std::span<T> values() const { return values_.values(); }
+  std::span<T> gradients() const { return gradients_.values(); }
+  int64_t count() const;  // numbers, without the padding between parameters
+
+  // Calls visit(name, tensor) for every named part, in order of declaration; tensors share the block.
+  void each_part(const std::function<void(const std::string& name, const Tensor<T>& value)>& visit) const;
+  std::deque<Parameter<T>>& all() { return parameters_; }
+  const std::deque<Parameter<T>>& all() const { return parameters_; }
+
+ private:
+  int64_t block_size() const;
+  std::deque<Parameter<T>> parameters_;  // a deque, because modules keep references
+  std::deque<Shape> shapes_;
+  Tensor<T> values_, gradients_;
+};
+
+}  // namespace gloss::autograd
