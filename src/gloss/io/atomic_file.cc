@@ -33,9 +33,10 @@ std::filesystem::path follow_links(std::filesystem::path path) {
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), target_(follow_links(path_)) {
   struct stat status {};
-  const bool exists = ::stat(path_.c_str(), &status) == 0;
-  if (exists && S_ISDIR(status.st_mode)) fail("cannot write {}: it is a folder; name a file", path_.string());
   require(target_.has_filename(), "cannot write '{}': the name of a file is missing", path_.string());
+  const bool exists = ::stat(path_.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT) fail_because(errno);
+  if (exists && S_ISDIR(status.st_mode)) fail("cannot write {}: it is a folder; name a file", path_.string());
   if (exists && !S_ISREG(status.st_mode)) {
     // By its own name: the links of /dev/stdout end in names like "pipe:[17]" that cannot be opened.
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
@@ -43,7 +44,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), tar
     return;
   }
   // A read-only file is a wish to keep it, which rename() would not honour.
-  if (exists && ::access(target_.c_str(), W_OK) != 0) fail_because(errno);
+  if (exists && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0) fail_because(errno);
   remove_unfinished(target_);
   open_temporary();
   if (exists) {

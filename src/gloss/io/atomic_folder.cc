@@ -96,12 +96,11 @@ void AtomicFolder::commit() {
 
 void writable_folder(const std::filesystem::path& folder, uint64_t bytes_needed) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error && !std::filesystem::is_directory(folder)) {
-    fail("cannot make the folder {}: {}; {}", folder.string(), error.message(), remedy(error.value()));
-  }
-  require(std::filesystem::is_directory(folder, error),
+  require(!std::filesystem::exists(folder, error) || std::filesystem::is_directory(folder, error),
           "cannot write into {}: it is a file, and a folder is needed", folder.string());
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    fail("cannot make the folder {}: {}; {}", folder.string(), error.message(), remedy(error.value()));
   const std::filesystem::path probe = unfinished_name(folder / "probe");
   const int descriptor = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) {

@@ -87,10 +87,10 @@ enum class TensorOrder {
 // borrowed (spans) or shared (tensors) until write().
 class SafetensorsWriter {
  public:
-  explicit SafetensorsWriter(std::map<std::string, std::string> metadata = {},
-                             TensorOrder order = TensorOrder::kByName)
-      : metadata_(std::move(metadata)), order_(order) {}
+  explicit SafetensorsWriter(TensorOrder order = TensorOrder::kByName) : order_(order) {}
 
+  // Text beside the tensors, such as ("format", "pt"), which transformers asks for.
+  void set_metadata(std::string key, std::string value) { metadata_[std::move(key)] = std::move(value); }
   // double, float, int64_t, int32_t, int8_t or uint8_t.
   template <class T>
   void add(std::string name, std::vector<int64_t> shape, std::span<const T> values) {
