@@ -8,6 +8,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(HWY REQUIRED)
 find_package(dnnl REQUIRED)  # its config needs ocl-icd-opencl-dev
+find_package(OpenMP REQUIRED COMPONENTS CXX)  # to hold oneDNN to one thread a call
 find_package(ICU REQUIRED COMPONENTS uc)
 pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
 if(NOT TARGET hwy::hwy)

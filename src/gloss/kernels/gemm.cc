@@ -9,15 +9,19 @@
 #if HWY_ONCE
 #include <fmt/format.h>
 
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
 #include "gloss/base/error.h"
+#include "gloss/kernels/gemm_onednn.h"
 #include "gloss/kernels/gemm_task.h"
 
 namespace gloss::kernels {
 HWY_EXPORT(compute_block);
 HWY_EXPORT(finish_parts);
+HWY_EXPORT(finish_rows);
 HWY_EXPORT(pack_panels);
 HWY_EXPORT(panel_width);
 
@@ -25,10 +29,15 @@ struct PackedMatrix::Body {
   Isa isa = Isa::ssse3;
   int64_t rows = 0, cols = 0;
   size_t bytes = 0;
-  hwy::AlignedFreeUniquePtr<float[]> panels;
+  hwy::AlignedFreeUniquePtr<float[]> panels;  // of our kernel, or else
+  OnednnWeightsPointer onednn;                // in oneDNN's layout
 };
 
 namespace {
+
+constexpr std::array<std::pair<std::string_view, GemmBackend>, 3> kBackends{
+    {{"automatic", GemmBackend::automatic}, {"own", GemmBackend::own}, {"onednn", GemmBackend::onednn}}};
+std::atomic<GemmBackend> chosen_backend{GemmBackend::automatic};
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -154,6 +163,19 @@ void run_own(ThreadPool* pool, const FloatProduct& p) {
             [&](int64_t task) { run_block(p, cut, task); });
 }
 
+// oneDNN computes plain sums of up to 256 rows a task into scratch, and our way out does the rest.
+void run_onednn(ThreadPool* pool, const FloatProduct& p, const OnednnWeights* weights) {
+  const int threads = pool && worth_waking(p) ? pool->threads() : 1;
+  const int64_t share = multiple(ceil_div(p.c.rows, threads), 16);
+  const int64_t step = std::min(kOnednnRows, share), tasks = ceil_div(p.c.rows, step);
+  for_tasks(threads > 1 ? pool : nullptr, tasks, [&](int64_t task) {
+    const int64_t row = task * step, rows = std::min(step, p.c.rows - row);
+    float* const sums = task_scratch().sums.floats(onednn_bucket(rows) * p.c.cols);
+    onednn_rows(p, weights, row, rows, sums);
+    HWY_DYNAMIC_DISPATCH(finish_rows)(p, sums, row, rows);
+  });
+}
+
 void run_float(ThreadPool* pool, Matrix<const float> a, Transpose ta, Matrix<const float> b, Transpose tb,
                Matrix<float> c, Accumulate accumulate, const Epilogue<float>& epilogue) {
   check_shapes(a, ta, b, tb, c, epilogue);
@@ -166,7 +188,11 @@ void run_float(ThreadPool* pool, Matrix<const float> a, Transpose ta, Matrix<con
   p.k = ta == Transpose::yes ? a.rows : a.cols;
   p.accumulate = accumulate;
   p.epilogue = epilogue;
-  run_own(pool, p);
+  if (gemm_backend() == GemmBackend::onednn && onednn_serves(p, nullptr)) {
+    run_onednn(pool, p, nullptr);
+  } else {
+    run_own(pool, p);
+  }
 }
 
 // --- Double precision: serves gradient checks, so clearness before speed
@@ -256,11 +282,17 @@ PackedMatrix pack(Matrix<const float> weights) {
   body->isa = current_isa();
   body->rows = weights.rows;
   body->cols = weights.cols;
-  const int64_t lanes = 16;  // the widest vector: at most 15 spare columns
-  const auto floats = static_cast<size_t>(multiple(weights.rows, lanes) * weights.cols);
-  body->bytes = floats * sizeof(float);
-  body->panels = hwy::AllocateAligned<float>(std::max<size_t>(floats, 1));
-  HWY_DYNAMIC_DISPATCH(pack_panels)(weights, Transpose::yes, weights.rows, weights.cols, body->panels.get());
+  if (gemm_backend() == GemmBackend::onednn) body->onednn = pack_for_onednn(weights);
+  if (body->onednn) {
+    body->bytes = bytes_of(*body->onednn);
+  } else {
+    const int64_t lanes = 16;  // of the widest vectors: at most 15 spare columns
+    const auto floats = static_cast<size_t>(multiple(weights.rows, lanes) * weights.cols);
+    body->bytes = floats * sizeof(float);
+    body->panels = hwy::AllocateAligned<float>(std::max<size_t>(floats, 1));
+    HWY_DYNAMIC_DISPATCH(pack_panels)
+    (weights, Transpose::yes, weights.rows, weights.cols, body->panels.get());
+  }
   return PackedMatrix(std::move(body));
 }
 
@@ -280,7 +312,32 @@ void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w,
   p.k = body.cols;
   p.accumulate = accumulate;
   p.epilogue = epilogue;
-  run_own(&pool, p);
+  if (body.onednn && onednn_serves(p, body.onednn.get())) {
+    run_onednn(&pool, p, body.onednn.get());
+  } else {
+    run_own(&pool, p);
+  }
+}
+
+void set_gemm_backend(GemmBackend backend) {
+  chosen_backend.store(backend, std::memory_order_relaxed);
+}
+GemmBackend gemm_backend() {
+  return chosen_backend.load(std::memory_order_relaxed);
+}
+GemmBackend parse_gemm_backend(std::string_view name) {
+  for (const auto& [known, backend] : kBackends) {
+    if (known == name) return backend;
+  }
+  throw UsageError(
+      fmt::format("unknown matrix product backend '{}': choose one of automatic, own, onednn", name));
+}
+std::string gemm_description() {
+  const std::string own = fmt::format("own Highway kernel ({})", isa_name(current_isa()));
+  const bool brgemm = current_isa() == Isa::avx512;
+  if (gemm_backend() != GemmBackend::onednn) return own;
+  return brgemm ? fmt::format("oneDNN {} brgemm; {} where that does not serve", onednn_version(), own)
+                : fmt::format("{}; oneDNN {} has no kernel for it that serves", own, onednn_version());
 }
 
 }  // namespace gloss::kernels
