@@ -31,7 +31,10 @@ echo "$output"
 # Every header must stand alone: a user may include any of them first.
 find "$work/prefix/include" -name '*.h' -printf '%P\n' | sort >"$work/headers"
 [[ -s $work/headers ]] || fail "no header is installed"
-while read -r header; do
-  echo "#include \"$header\"" | "$compiler" -std=c++20 -fsyntax-only -I"$work/prefix/include" -x c++ - ||
-    fail "$header does not compile by itself"
-done <"$work/headers"
+compiles_alone() {
+  echo "#include \"$1\"" | "$compiler" -std=c++20 -fsyntax-only -I"$work/prefix/include" -x c++ - ||
+    fail "$1 does not compile by itself"
+}
+export -f compiles_alone fail
+export compiler work
+xargs -n 1 -P "$(nproc)" bash -c 'compiles_alone "$1"' _ <"$work/headers"
