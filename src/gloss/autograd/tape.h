@@ -34,6 +34,13 @@ class Var {
   int64_t cols() const { return value_.cols(); }
   bool wants_gradient() const { return node_ >= 0; }
   explicit operator bool() const { return !value_.empty(); }
+  // The place on the tape without the value: what a backward function keeps of an input it does not read.
+  Var place() const {
+    Var var;
+    var.node_ = node_;
+    return var;
+  }
+  bool same_place(const Var& other) const { return node_ >= 0 && node_ == other.node_; }
   // The parameter this is the value of, or null.
   const Parameter<T>* parameter() const { return parameter_; }
 

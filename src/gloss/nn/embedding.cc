@@ -1,0 +1,41 @@
+#include "gloss/nn/embedding.h"
+
+#include "gloss/kernels/embedding.h"
+
+namespace gloss::nn {
+
+using autograd::Slot;
+using autograd::Tape;
+using autograd::Var;
+using kernels::matrix;
+
+template <class T>
+Var<T> embed(Tape<T>& tape, const Var<T>& table, std::span<const int32_t> ids, double scale,
+             PositionRows<T> positions, double p, int64_t frozen_row) {
+  for (const int32_t id : ids) {
+    require(id >= 0 && id < table.rows(), "token id {} is outside the vocabulary of {} pieces", id,
+            table.rows());
+  }
+  const kernels::Dropout dropout = tape.dropout(p);
+  const Tensor<T> y = tape.allocate({static_cast<int64_t>(ids.size()), table.cols()});
+  const auto rows =
+      positions.rows ? kernels::Matrix<const T>(matrix(positions.rows)) : kernels::Matrix<const T>{};
+  kernels::embed_forward<T>(tape.pool(), matrix(table.value()), ids, static_cast<T>(scale), rows,
+                            positions.position_of, dropout, matrix(y));
+  return tape.record(y, {&table}, [&] {
+    return [table, kept = std::vector<int32_t>(ids.begin(), ids.end()), scale, dropout, frozen_row](
+               Tape<T>& t, const Tensor<T>& dy) {
+      const Slot<T> dtable = t.slot(table);
+      if (dtable.accumulate == kernels::Accumulate::no) dtable.tensor.fill(0);
+      kernels::embed_backward<T>(t.pool(), kept, static_cast<T>(scale), dropout, matrix(dy), dtable.matrix(),
+                                 frozen_row);
+    };
+  });
+}
+
+template Var<float> embed(Tape<float>&, const Var<float>&, std::span<const int32_t>, double,
+                          PositionRows<float>, double, int64_t);
+template Var<double> embed(Tape<double>&, const Var<double>&, std::span<const int32_t>, double,
+                           PositionRows<double>, double, int64_t);
+
+}  // namespace gloss::nn

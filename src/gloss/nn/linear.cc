@@ -1,0 +1,71 @@
+#include "gloss/nn/linear.h"
+
+#include <type_traits>
+
+#include "gloss/kernels/elementwise.h"
+#include "gloss/kernels/gemm.h"
+
+namespace gloss::nn {
+
+using autograd::Slot;
+using autograd::Tape;
+using autograd::Var;
+using kernels::Accumulate;
+using kernels::Activation;
+using kernels::matrix;
+using kernels::Transpose;
+
+template <class T>
+Var<T> linear(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>& bias,
+              Activation activation) {
+  require(x.cols() == weight.cols(), "a linear layer of {} inputs got rows of {} numbers", weight.cols(),
+          x.cols());
+  const Tensor<T> y = tape.allocate({x.rows(), weight.rows()});
+  const bool recorded = x.wants_gradient() || weight.wants_gradient() || (bias && bias.wants_gradient());
+  const bool keep_sum = recorded && (activation == Activation::swish || activation == Activation::gelu);
+  const Tensor<T> sum = keep_sum ? tape.allocate(y.shape()) : Tensor<T>();
+  kernels::Epilogue<T> epilogue;
+  epilogue.bias = bias ? bias.value().data() : nullptr;
+  epilogue.activation = activation;
+  if (keep_sum) epilogue.pre_activation = matrix(sum);
+
+  bool done = false;
+  if constexpr (std::is_same_v<T, float>) {
+    if (weight.parameter() && weight.parameter()->packed) {
+      kernels::gemm_packed(tape.pool(), matrix(x.value()), weight.parameter()->packed, matrix(y),
+                           Accumulate::no, epilogue);
+      done = true;
+    }
+  }
+  if (!done) {
+    kernels::gemm(tape.pool(), matrix(x.value()), Transpose::no, matrix(weight.value()), Transpose::yes,
+                  matrix(y), Accumulate::no, epilogue);
+  }
+  return tape.record(y, {&x, &weight, &bias}, [&] {
+    const Tensor<T> kept = keep_sum ? sum : activation == Activation::relu ? y : Tensor<T>();
+    return [x, weight, bias, activation, kept](Tape<T>& t, const Tensor<T>& dy) {
+      // The upstream gradient is ours alone: it becomes dS in place.
+      if (activation != Activation::none) {
+        kernels::activation_backward<T>(t.pool(), activation, matrix(kept), matrix(dy), matrix(dy));
+      }
+      if (const Slot<T> dx = t.slot(x)) {
+        kernels::gemm(t.pool(), matrix(dy), Transpose::no, matrix(weight.value()), Transpose::no, dx.matrix(),
+                      dx.accumulate);
+      }
+      if (const Slot<T> dw = t.slot(weight)) {
+        kernels::gemm(t.pool(), matrix(dy), Transpose::yes, matrix(x.value()), Transpose::no, dw.matrix(),
+                      dw.accumulate);
+      }
+      if (const Slot<T> db = t.slot(bias)) {
+        if (db.accumulate == Accumulate::no) db.tensor.fill(0);
+        kernels::add_column_sums<T>(t.pool(), matrix(dy), db.tensor.data());
+      }
+    };
+  });
+}
+
+template Var<float> linear(Tape<float>&, const Var<float>&, const Var<float>&, const Var<float>&, Activation);
+template Var<double> linear(Tape<double>&, const Var<double>&, const Var<double>&, const Var<double>&,
+                            Activation);
+
+}  // namespace gloss::nn

@@ -1,0 +1,18 @@
+// Sinusoidal positions (Vaswani et al. 2017, 3.5), computed when needed: there is no longest sequence.
+#pragma once
+
+#include <cstdint>
+
+#include "gloss/tensor/tensor.h"
+
+namespace gloss::nn {
+
+// With the angle a(p, i) = p / 10000^(2i/d): `interleaved` is the paper's sin a(p, 0), cos a(p, 0), sin a(p,
+// 1), ...; `halves` puts all sines before all cosines, as Marian folders of Hugging Face expect.
+enum class PositionLayout { interleaved, halves };
+
+// Rows of positions first .. first + count - 1: [count, d]. An odd d is an error.
+template <class T>
+Tensor<T> sinusoidal_positions(Arena& arena, int64_t first, int64_t count, int64_t d, PositionLayout layout);
+
+}  // namespace gloss::nn
