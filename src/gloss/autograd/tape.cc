@@ -12,18 +12,34 @@ Var<T> Tape<T>::leaf(Tensor<T> value) {
 }
 
 template <class T>
+int32_t Tape<T>::parameter_node(const Tensor<T>& value, const Tensor<T>& gradient) {
+  if (!training() || !gradient) return -1;
+  Node node;
+  node.shape = value.shape();
+  node.gradient = gradient;
+  node.written = true;
+  node.is_leaf = true;
+  nodes_.push_back(std::move(node));
+  return static_cast<int32_t>(nodes_.size()) - 1;
+}
+
+template <class T>
 Var<T> Tape<T>::use(const Parameter<T>& parameter) {
   Var<T> var(parameter.value);
   var.parameter_ = &parameter;
-  if (training() && parameter.gradient) {
-    Node node;
-    node.shape = parameter.value.shape();
-    node.gradient = parameter.gradient;
-    node.written = true;
-    node.is_leaf = true;
-    var.node_ = static_cast<int32_t>(nodes_.size());
-    nodes_.push_back(std::move(node));
-  }
+  var.node_ = parameter_node(parameter.value, parameter.gradient);
+  return var;
+}
+
+template <class T>
+Var<T> Tape<T>::use_rows(const Parameter<T>& parameter, int64_t begin, int64_t count) {
+  const bool vector = parameter.value.shape().rank() == 1;
+  const auto part = [&](const Tensor<T>& whole) {
+    if (vector) return whole.reshaped({whole.size(), 1}).slice_rows(begin, count).reshaped({count});
+    return whole.slice_rows(begin, count);
+  };
+  Var<T> var(part(parameter.value));
+  if (parameter.gradient) var.node_ = parameter_node(var.value_, part(parameter.gradient));
   return var;
 }
 

@@ -79,6 +79,8 @@ class Tape {
   Var<T> leaf(Tensor<T> value);
   // A parameter; its gradient is added to parameter.gradient.
   Var<T> use(const Parameter<T>& parameter);
+  // Rows [begin, begin + count) of a parameter: the part that stands there.
+  Var<T> use_rows(const Parameter<T>& parameter, int64_t begin, int64_t count);
   // The next dropout of this pass. Inactive when p is 0 or the tape does not train.
   kernels::Dropout dropout(double p);
 
@@ -120,6 +122,7 @@ class Tape {
     Backward backward;
     Backward2 backward2;
   };
+  int32_t parameter_node(const Tensor<T>& value, const Tensor<T>& gradient);
   bool wanted(std::initializer_list<const Var<T>*> inputs) const;
   Var<T> push(Tensor<T> value, Backward backward);
   std::pair<Var<T>, Var<T>> push2(Tensor<T> first, Tensor<T> second, Backward2 backward);

@@ -1,0 +1,143 @@
+#include "gloss/attention/kv_cache.h"
+
+#include <algorithm>
+
+#include "gloss/base/error.h"
+
+namespace gloss::attention {
+
+template <class T>
+KvCache<T>::KvCache(Arena& arena, int64_t layers, Widths self, Widths memory)
+    : arena_(arena), layers_(layers), self_(self), memory_(memory) {}
+
+template <class T>
+typename KvCache<T>::Slot& KvCache<T>::at(int slot) {
+  require(slot >= 0 && static_cast<size_t>(slot) < slots_.size() && slots_[static_cast<size_t>(slot)].open,
+          "slot {} of the key/value cache is not open", slot);
+  return slots_[static_cast<size_t>(slot)];
+}
+
+template <class T>
+void KvCache<T>::open(int slot) {
+  require(slot >= 0, "slot {} of the key/value cache: a slot is a number from 0 up", slot);
+  if (static_cast<size_t>(slot) >= slots_.size()) slots_.resize(static_cast<size_t>(slot) + 1);
+  Slot& s = slots_[static_cast<size_t>(slot)];
+  require(!s.open, "slot {} of the key/value cache is taken", slot);
+  s.open = true;
+  s.self.assign(static_cast<size_t>(layers_), {});
+  s.memory.assign(static_cast<size_t>(layers_), {});
+  s.used = s.capacity = 0;
+  // Before the first step there is one hypothesis, the empty one.
+  s.live = 1;
+  if (s.ancestors.empty()) s.ancestors.emplace_back();
+  s.ancestors[0].clear();
+}
+
+template <class T>
+void KvCache<T>::close(int slot) {
+  Slot& s = at(slot);
+  s.open = false;
+  s.self.clear();
+  s.memory.clear();
+}
+
+template <class T>
+void KvCache<T>::set_memory(int slot, int64_t layer, const T* rows, int64_t count) {
+  const Tensor<T> copy(arena_, {count, memory_.row()});
+  std::copy_n(rows, copy.size(), copy.data());
+  at(slot).memory[static_cast<size_t>(layer)] = copy;
+}
+
+template <class T>
+void KvCache<T>::grow(Slot& slot, int64_t rows) {
+  if (rows <= slot.capacity) return;
+  slot.capacity = std::max(rows, std::max<int64_t>(16, 2 * slot.capacity));
+  for (Tensor<T>& layer : slot.self) {
+    const Tensor<T> larger(arena_, {slot.capacity, self_.row()});
+    if (slot.used > 0) std::copy_n(layer.data(), slot.used * self_.row(), larger.data());
+    layer = larger;
+  }
+}
+
+template <class T>
+void KvCache<T>::begin_step(std::span<const Extension> rows) {
+  step_.assign(rows.begin(), rows.end());
+  positions_.clear();
+  for (size_t i = 0; i < rows.size();) {
+    Slot& slot = at(rows[i].slot);
+    size_t n = 0;
+    while (i + n < rows.size() && rows[i + n].slot == rows[i].slot) ++n;
+    grow(slot, slot.used + static_cast<int64_t>(n));
+    if (slot.next.size() < n) slot.next.resize(n);
+    for (size_t r = 0; r < n; ++r) {
+      const auto parent = static_cast<size_t>(rows[i + r].parent);
+      require(parent < slot.live, "hypothesis {} of slot {} does not exist: there are {}", parent,
+              rows[i].slot, slot.live);
+      slot.next[r] = slot.ancestors[parent];
+      positions_.push_back(static_cast<int64_t>(slot.next[r].size()));
+      slot.next[r].push_back(static_cast<int32_t>(slot.used + static_cast<int64_t>(r)));
+    }
+    std::swap(slot.ancestors, slot.next);
+    slot.live = n;
+    slot.used += static_cast<int64_t>(n);
+    i += n;
+  }
+  rows_projected_ += static_cast<int64_t>(rows.size());
+}
+
+template <class T>
+void KvCache<T>::append(int64_t layer, kernels::Matrix<const T> rows) {
+  for (size_t i = 0; i < step_.size();) {
+    Slot& slot = at(step_[i].slot);
+    for (size_t r = 0; r < slot.live; ++r, ++i) {
+      const int64_t row = slot.used - static_cast<int64_t>(slot.live) + static_cast<int64_t>(r);
+      std::copy_n(rows.row(static_cast<int64_t>(i)), self_.row(),
+                  slot.self[static_cast<size_t>(layer)].row(row));
+    }
+  }
+}
+
+template <class T>
+std::span<const kernels::CachedRows<T>> KvCache<T>::self_rows(int64_t layer) {
+  rows_.clear();
+  for (size_t i = 0; i < step_.size();) {
+    const Slot& slot = at(step_[i].slot);
+    const T* first = slot.self[static_cast<size_t>(layer)].data();
+    for (size_t r = 0; r < slot.live; ++r, ++i) {
+      const std::vector<int32_t>& index = slot.ancestors[r];
+      rows_.push_back({first, first + self_.key, index.data(), static_cast<int64_t>(index.size())});
+    }
+  }
+  return rows_;
+}
+
+template <class T>
+std::span<const kernels::CachedRows<T>> KvCache<T>::memory_rows(int64_t layer) {
+  rows_.clear();
+  for (const Extension& row : step_) {
+    const Tensor<T>& memory = at(row.slot).memory[static_cast<size_t>(layer)];
+    rows_.push_back({memory.data(), memory.data() + memory_.key, nullptr, memory.rows()});
+  }
+  return rows_;
+}
+
+template <class T>
+typename KvCache<T>::Size KvCache<T>::size() const {
+  Size size;
+  constexpr auto element = static_cast<int64_t>(sizeof(T));
+  for (const Slot& slot : slots_) {
+    if (!slot.open) continue;
+    size.self_bytes += layers_ * slot.used * self_.row() * element;
+    size.spare_bytes += layers_ * (slot.capacity - slot.used) * self_.row() * element;
+    for (const Tensor<T>& memory : slot.memory) size.memory_bytes += memory.size() * element;
+    for (size_t r = 0; r < slot.live; ++r) {
+      size.table_bytes += static_cast<int64_t>(slot.ancestors[r].size() * sizeof(int32_t));
+    }
+  }
+  return size;
+}
+
+template class KvCache<float>;
+template class KvCache<double>;
+
+}  // namespace gloss::attention
