@@ -1,0 +1,217 @@
+#include "gloss/base/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../../apps/gloss/option_table.h"
+
+namespace gloss {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+enum class Colour { red, green };
+
+struct Inner {
+  int layers = 4;
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& visit) {
+    visit(Field("layers", "N", "layers of the model").at_least(1), self.layers);
+  }
+};
+
+struct Sample {
+  int64_t batch_tokens = 4096;
+  double dropout = 0.1;
+  double alpha = 1;
+  bool quiet = false;
+  bool cache = true;
+  std::string preset = "tiny";
+  std::string note;
+  Colour colour = Colour::green;
+  std::vector<std::string> train;
+  uint64_t seed = 1;
+  int8_t small = 0;
+  Inner inner;
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& visit) {
+    visit(Field("batch-tokens", "N", "target tokens an update").range(1, 1e9).group("Batches"),
+          self.batch_tokens);
+    visit(Field("dropout", "P", "probability of dropping").range_below(0, 1), self.dropout);
+    visit(Field("alpha", "A", "any number"), self.alpha);
+    visit(Field("quiet", "", "say nothing"), self.quiet);
+    visit(Field("cache", "", "keep keys and values"), self.cache);
+    visit(Field("preset", "NAME", "size of the model").one_of({"tiny", "small", "base"}), self.preset);
+    visit(Field("note", "TEXT", "anything"), self.note);
+    visit(Field("colour", "C", "paint").choices<Colour>({{Colour::red, "red"}, {Colour::green, "green"}}),
+          self.colour);
+    visit(Field("train", "SRC TGT", "training files").count(2), self.train);
+    visit(Field("seed", "N", "of every random number"), self.seed);
+    visit(Field("small", "N", "a narrow type"), self.small);
+    Inner::fields(self.inner, visit);
+  }
+};
+
+std::string refusal(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "a UsageError was expected";
+  return {};
+}
+
+TEST(Options, AreSetFromTextAndRemembered) {
+  Typed<Sample> options;
+  options.set("batch-tokens", "8192");
+  options.set("dropout", "0.25");
+  options.set("alpha", "-1.5");
+  options.set("quiet", "true");
+  options.set("preset", "base");
+  options.set("note", "");
+  options.set("colour", "red");
+  options.set_values("train", {"a", "b"});
+  options.set("seed", "9223372036854775807");
+  options.set("layers", "6");
+  EXPECT_EQ(options.value.batch_tokens, 8192);
+  EXPECT_EQ(options.value.dropout, 0.25);
+  EXPECT_EQ(options.value.alpha, -1.5);
+  EXPECT_TRUE(options.value.quiet);
+  EXPECT_EQ(options.value.preset, "base");
+  EXPECT_EQ(options.value.colour, Colour::red);
+  EXPECT_THAT(options.value.train, ElementsAre("a", "b"));
+  EXPECT_EQ(options.value.seed, 9223372036854775807u);
+  EXPECT_EQ(options.value.inner.layers, 6);
+  EXPECT_TRUE(options.has("note"));
+  EXPECT_TRUE(options.has(options.value.colour));
+  EXPECT_FALSE(options.has("cache"));
+  EXPECT_FALSE(options.has(options.value.small));
+}
+
+TEST(Options, RefuseWithTheRangeAndWhatCame) {
+  Typed<Sample> options;
+  const auto set = [&](const char* name, const std::string& text) {
+    return refusal([&] { options.set(name, text, "--"); });
+  };
+  EXPECT_EQ(set("batch-tokens", "x"), "--batch-tokens must be a whole number from 1 to 1000000000, not 'x'");
+  EXPECT_EQ(set("batch-tokens", "0"), "--batch-tokens must be a whole number from 1 to 1000000000, not '0'");
+  EXPECT_THAT(set("batch-tokens", "1e3"), HasSubstr("not '1e3'"));
+  EXPECT_THAT(set("batch-tokens", " 1"), HasSubstr("not ' 1'"));
+  EXPECT_THAT(set("batch-tokens", ""), HasSubstr("not ''"));
+  EXPECT_THAT(set("batch-tokens", "99999999999999999999"), HasSubstr("not '99999999999999999999'"));
+  EXPECT_EQ(set("dropout", "1"), "--dropout must be a number from 0 to below 1, not '1'");
+  EXPECT_EQ(set("dropout", "nan"), "--dropout must be a number from 0 to below 1, not 'nan'");
+  EXPECT_EQ(set("alpha", "inf"), "--alpha must be a number, not 'inf'");
+  EXPECT_EQ(set("quiet", "yes"), "--quiet must be true or false, not 'yes'");
+  EXPECT_EQ(set("preset", "huge"), "--preset must be tiny, small or base, not 'huge'");
+  EXPECT_EQ(set("colour", "blue"), "--colour must be red or green, not 'blue'");
+  EXPECT_EQ(set("seed", "-1"), "--seed must be a whole number of at least 0, not '-1'");
+  EXPECT_EQ(set("small", "128"), "--small must be a whole number from -128 to 127, not '128'");
+  EXPECT_EQ(set("layers", "0"), "--layers must be a whole number of at least 1, not '0'");
+  EXPECT_EQ(set("train", "a"), "--train takes 2 values, not 1");
+  EXPECT_EQ(set("nonsense", "a"), "there is no option --nonsense");
+  EXPECT_LT(set("alpha", std::string(10'000, 'x')).size(), 200u);
+  EXPECT_TRUE(options.typed.empty());
+  EXPECT_EQ(options.value.batch_tokens, 4096);
+}
+
+TEST(Options, MadeByAProgramAreChecked) {
+  Sample sample;
+  check_options(sample);
+  sample.inner.layers = 0;
+  EXPECT_EQ(refusal([&] { check_options(sample); }), "layers must be a whole number of at least 1, not '0'");
+  sample.inner.layers = 1;
+  sample.colour = static_cast<Colour>(9);
+  EXPECT_EQ(refusal([&] { check_options(sample); }), "colour must be red or green, not number 9");
+  sample.colour = Colour::red;
+  sample.train = {"one"};
+  EXPECT_EQ(refusal([&] { check_options(sample); }), "train takes 2 values, not 1");
+}
+
+TEST(Options, TypedOnesSurvivePresetsFilesAndResumedRuns) {
+  Typed<Sample> options;
+  options.set("dropout", "0.3");
+  options.set("layers", "2");
+  Sample preset;
+  preset.dropout = 0.5;
+  preset.inner.layers = 6;
+  preset.batch_tokens = 100;
+  preset.train = {"x", "y"};
+  options.fill_from(preset);
+  EXPECT_EQ(options.value.dropout, 0.3);
+  EXPECT_EQ(options.value.inner.layers, 2);
+  EXPECT_EQ(options.value.batch_tokens, 100);
+  EXPECT_THAT(options.value.train, ElementsAre("x", "y"));
+
+  options.suggest(options.value.dropout, 0.9);
+  options.suggest(options.value.batch_tokens, 7);
+  EXPECT_EQ(options.value.dropout, 0.3);
+  EXPECT_EQ(options.value.batch_tokens, 7);
+  EXPECT_FALSE(options.has("batch-tokens"));
+  double foreign = 0;
+  EXPECT_THROW(options.suggest(foreign, 1.0), Error);
+
+  Typed<Sample> file;
+  file.set("dropout", "0.7");
+  file.set("colour", "red");
+  options.merge_weaker(file);
+  EXPECT_EQ(options.value.dropout, 0.3);
+  EXPECT_EQ(options.value.colour, Colour::red);
+  EXPECT_TRUE(options.has("colour"));
+  options.fill_from(Sample());
+  EXPECT_EQ(options.value.colour, Colour::red);
+}
+
+TEST(Options, FillTheCommandLine) {
+  const auto parse = [](std::vector<std::string> arguments) {
+    Typed<Sample> options;
+    CLI::App app;
+    cli::add_options(app, options);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    app.parse(arguments);
+    return options;
+  };
+  const Typed<Sample> options = parse({"--batch-tokens", "100", "--alpha", "-1", "--quiet", "--no-cache",
+                                       "--train", "a", "b", "--colour=red", "--layers", "3"});
+  EXPECT_EQ(options.value.batch_tokens, 100);
+  EXPECT_EQ(options.value.alpha, -1);
+  EXPECT_TRUE(options.value.quiet);
+  EXPECT_FALSE(options.value.cache);
+  EXPECT_THAT(options.value.train, ElementsAre("a", "b"));
+  EXPECT_EQ(options.value.colour, Colour::red);
+  EXPECT_THAT(options.typed,
+              ElementsAre("alpha", "batch-tokens", "cache", "colour", "layers", "quiet", "train"));
+  EXPECT_TRUE(parse({}).typed.empty());
+  EXPECT_TRUE(parse({"--cache"}).has("cache"));
+  EXPECT_FALSE(parse({"--no-quiet"}).value.quiet);
+  EXPECT_TRUE(parse({"--no-quiet"}).has("quiet"));
+  EXPECT_EQ(refusal([&] {
+              parse({"--dropout", "x"});
+            }),
+            "--dropout must be a number from 0 to below 1, not 'x'");
+  EXPECT_THROW(parse({"--train", "a"}), CLI::ParseError);
+  EXPECT_THROW(parse({"--dropout"}), CLI::ParseError);
+  EXPECT_THROW(parse({"--nonsense"}), CLI::ParseError);
+  EXPECT_THROW(parse({"--quiet", "--no-quiet"}), CLI::ParseError);
+}
+
+TEST(Options, ShowDefaultsInTheHelp) {
+  Typed<Sample> options;
+  CLI::App app;
+  cli::add_options(app, options);
+  const std::string help = app.help();
+  EXPECT_THAT(help, HasSubstr("--batch-tokens N"));
+  EXPECT_THAT(help, HasSubstr("4096"));
+  EXPECT_THAT(help, HasSubstr("Batches:"));
+  EXPECT_THAT(help, HasSubstr("tiny|small|base"));
+  EXPECT_THAT(help, HasSubstr("--no-cache"));
+  EXPECT_THAT(help, Not(HasSubstr("--no-quiet")));
+  EXPECT_THAT(help, HasSubstr("--train SRC TGT"));
+}
+
+}  // namespace
+}  // namespace gloss
