@@ -57,7 +57,8 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   const auto target_vocabulary = std::filesystem::exists(target_file)
                                      ? std::make_shared<const Vocabulary>(Vocabulary::load(target_file))
                                      : vocabulary;
-  return Tokenizer(side(Segmenter::load(source_model), vocabulary, source_model.string()),
+  Side source = side(Segmenter::load(source_model), vocabulary, source_model.string());
+  return Tokenizer(std::move(source),
                    side(Segmenter::load(target_model), target_vocabulary, target_model.string()));
 }
 

@@ -206,8 +206,8 @@ class Training {
 
 TrainedSegmenter train_segmenter(Files files, const SegmenterOptions& options) {
   require(options.pieces >= 4, "a vocabulary of {} pieces is too small: ask for thousands", options.pieces);
-  require(options.character_coverage > 0 && options.character_coverage <= 1,
-          "the character coverage is {}, but must be above 0 and at most 1", options.character_coverage);
+  require(options.character_coverage >= 0.98 && options.character_coverage <= 1,
+          "the character coverage is {}, but must be between 0.98 and 1", options.character_coverage);
   const Training training(files, options);
   const bool bpe = options.kind == SegmentationKind::bpe;
   // Where normalisation leaves nothing (control characters alone) the unigram trainer ends the program; the

@@ -17,9 +17,10 @@ enum class SegmentationKind { bpe, unigram };
 
 struct SegmenterOptions {
   SegmentationKind kind = SegmentationKind::bpe;
-  int32_t pieces = 8000;            // at most, </s> and <unk> among them
-  double character_coverage = 1.0;  // share of the characters that get a piece; below 1 the rarest do not
-  bool split_digits = false;        // every digit a piece of its own
+  int32_t pieces = 8000;  // at most, </s> and <unk> among them
+  double character_coverage =
+      1.0;  // share of the text whose characters get pieces, 0.98 to 1; below 1 the rarest do not
+  bool split_digits = false;  // every digit a piece of its own
   // SentencePiece's name of what happens to characters first: nmt_nfkc (as in Marian), nfkc, identity, ...
   std::string normalisation = "nmt_nfkc";
   // Larger corpora are sampled: evenly over all lines, the same lines for the same seed. Both limits bound
