@@ -76,6 +76,6 @@ enum class GemmBackend { automatic, own, onednn };
 void set_gemm_backend(GemmBackend backend);
 GemmBackend gemm_backend();
 GemmBackend parse_gemm_backend(std::string_view name);  // throws UsageError listing the names there are
-std::string gemm_description();  // "own Highway kernel (avx512); oneDNN 2.6.3 brgemm on request"
+std::string gemm_description();  // for `gloss --version`: "own Highway kernel (avx512)"
 
 }  // namespace gloss::kernels
