@@ -42,6 +42,9 @@ class DecoderState {
   // without rows waits. A hypothesis that no row names as its parent is forgotten. Returns the logits
   // [steps, V]: the caller may overwrite them, and they are valid until the next call of any member.
   virtual Tensor<float> advance(std::span<const Step> steps) = 0;
+  // Rows of target keys and values projected so far, a layer: n a hypothesis of n tokens with a cache, n (n +
+  // 1) / 2 where every step computes its whole prefix again.
+  virtual int64_t key_value_rows() const { return 0; }
 };
 
 }  // namespace gloss::models

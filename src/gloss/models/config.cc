@@ -1,0 +1,183 @@
+#include "gloss/models/config.h"
+
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "gloss/base/error.h"
+
+namespace gloss::models {
+namespace {
+
+using kernels::Activation;
+using nn::PositionLayout;
+
+constexpr std::array<std::pair<std::string_view, Activation>, 4> kActivations{{{"relu", Activation::relu},
+                                                                               {"swish", Activation::swish},
+                                                                               {"silu", Activation::swish},
+                                                                               {"gelu", Activation::gelu}}};
+constexpr int64_t kLargest = int64_t{1} << 24;  // of any size in a config: a bound before memory is asked for
+
+}  // namespace
+
+std::string_view activation_name(Activation activation) {
+  for (const auto& [name, value] : kActivations) {
+    if (value == activation) return name;
+  }
+  return "none";
+}
+
+TransformerConfig transformer_preset(std::string_view name) {
+  struct Preset {
+    std::string_view name;
+    int64_t layers, d_model, d_ff, heads;
+  };
+  constexpr std::array<Preset, 4> kPresets{{{"tiny", 4, 128, 256, 4},
+                                            {"small", 4, 256, 1024, 4},
+                                            {"base", 6, 512, 2048, 8},
+                                            {"big", 6, 1024, 4096, 16}}};
+  for (const Preset& preset : kPresets) {
+    if (preset.name != name) continue;
+    TransformerConfig config;
+    config.d_model = preset.d_model;
+    config.encoder = config.decoder = {preset.layers, preset.heads, preset.d_ff};
+    return config;
+  }
+  throw UsageError(fmt::format("there is no preset '{}': choose one of tiny, small, base, big", name));
+}
+
+void apply_paper(TransformerConfig& config) {
+  config.positions = PositionLayout::interleaved;
+  config.activation = Activation::relu;
+  config.pre_norm = false;
+  config.scale_embedding = true;
+  config.dropout = 0.1;
+  config.attention_dropout = config.activation_dropout = 0;
+}
+
+void validate(const TransformerConfig& config) {
+  const auto size = [](std::string_view name, int64_t value, int64_t low) {
+    require(value >= low && value <= kLargest, "{} must be from {} to {}, not {}", name, low, kLargest,
+            value);
+  };
+  size("the source vocabulary", config.source_vocabulary, 1);
+  size("the target vocabulary", config.target_vocabulary, 1);
+  size("d_model", config.d_model, 1);
+  require(config.d_model % 2 == 0, "d_model must be even, not {}: sinusoidal positions come in pairs",
+          config.d_model);
+  for (const auto& [name, stack] :
+       {std::pair{"encoder", config.encoder}, std::pair{"decoder", config.decoder}}) {
+    size(fmt::format("{} layers", name), stack.layers, 0);
+    require(stack.layers <= 1000, "{} layers must be at most 1000, not {}", name, stack.layers);
+    size(fmt::format("{} heads", name), stack.heads, 1);
+    size(fmt::format("{} d_ff", name), stack.d_ff, 1);
+    require(config.d_model % stack.heads == 0, "d_model {} is not divisible by the {}'s {} heads",
+            config.d_model, name, stack.heads);
+  }
+  for (const auto& [name, p] :
+       {std::pair{"dropout", config.dropout}, std::pair{"attention dropout", config.attention_dropout},
+        std::pair{"activation dropout", config.activation_dropout}}) {
+    require(p >= 0 && p < 1, "{} is a probability from 0 to below 1, not {}", name, p);
+  }
+  require(!config.share_embeddings || config.source_vocabulary == config.target_vocabulary,
+          "shared embeddings need one vocabulary: source has {} pieces, target {}", config.source_vocabulary,
+          config.target_vocabulary);
+  for (const auto& [name, id] :
+       {std::pair{"</s>", config.symbols.end}, std::pair{"the start symbol", config.symbols.start}}) {
+    require(id >= 0 && id < config.target_vocabulary,
+            "the id {} of {} is outside the target vocabulary of {} pieces", id, name,
+            config.target_vocabulary);
+  }
+  require(config.symbols.pad < config.target_vocabulary,
+          "the id {} of <pad> is outside the target vocabulary of {} pieces", config.symbols.pad,
+          config.target_vocabulary);
+}
+
+nlohmann::ordered_json to_json(const TransformerConfig& c) {
+  nlohmann::ordered_json j;
+  j["architectures"] = {"MarianMTModel"};
+  j["model_type"] = "marian";
+  j["vocab_size"] = c.source_vocabulary;
+  j["decoder_vocab_size"] = c.target_vocabulary;
+  j["d_model"] = c.d_model;
+  j["encoder_layers"] = c.encoder.layers;
+  j["decoder_layers"] = c.decoder.layers;
+  j["encoder_attention_heads"] = c.encoder.heads;
+  j["decoder_attention_heads"] = c.decoder.heads;
+  j["encoder_ffn_dim"] = c.encoder.d_ff;
+  j["decoder_ffn_dim"] = c.decoder.d_ff;
+  j["activation_function"] = activation_name(c.activation);
+  j["dropout"] = c.dropout;
+  j["attention_dropout"] = c.attention_dropout;
+  j["activation_dropout"] = c.activation_dropout;
+  j["scale_embedding"] = c.scale_embedding;
+  j["share_encoder_decoder_embeddings"] = c.share_embeddings;
+  j["tie_word_embeddings"] = c.tie_output;
+  j["max_position_embeddings"] = c.cap;
+  j["bos_token_id"] = c.symbols.end;
+  j["eos_token_id"] = c.symbols.end;
+  j["forced_eos_token_id"] = c.symbols.end;
+  j["pad_token_id"] = c.symbols.pad;
+  j["decoder_start_token_id"] = c.symbols.start;
+  j["is_encoder_decoder"] = true;
+  j["use_cache"] = true;
+  j["dtype"] = "float32";
+  // Ours; transformers ignores them.
+  j["position_layout"] = c.positions == PositionLayout::halves ? "halves" : "interleaved";
+  j["normalize_before"] = c.pre_norm;
+  j["layer_norm_epsilon"] = c.layer_norm_epsilon;
+  j["zero_start_embedding"] = c.zero_start_embedding;
+  return j;
+}
+
+TransformerConfig transformer_from_json(const io::JsonObject& json) {
+  const std::string type = json.text("model_type", "marian");
+  require(type == "marian",
+          "{}: this is a model of type '{}', and only 'marian' can be opened as a Transformer", json.name(),
+          type);
+  const io::JsonObject::Range size{1, kLargest}, layers{0, 1000};
+  TransformerConfig c;
+  c.source_vocabulary = json.whole("vocab_size", size);
+  c.target_vocabulary = json.whole("decoder_vocab_size", size, c.source_vocabulary);
+  c.d_model = json.whole("d_model", size, 1024);
+  c.encoder = {json.whole("encoder_layers", layers, 12), json.whole("encoder_attention_heads", size, 16),
+               json.whole("encoder_ffn_dim", size, 4096)};
+  c.decoder = {json.whole("decoder_layers", layers, 12), json.whole("decoder_attention_heads", size, 16),
+               json.whole("decoder_ffn_dim", size, 4096)};
+  const std::string activation = json.text("activation_function", "gelu");
+  bool known = false;
+  for (const auto& [name, value] : kActivations) {
+    if (name != activation) continue;
+    c.activation = value;
+    known = true;
+  }
+  if (!known) json.reject("activation_function", "relu, swish, silu or gelu");
+  c.dropout = json.number("dropout", 0.1);
+  c.attention_dropout = json.number("attention_dropout", 0);
+  c.activation_dropout = json.number("activation_dropout", 0);
+  c.scale_embedding = json.flag("scale_embedding", false);
+  c.share_embeddings = json.flag("share_encoder_decoder_embeddings", true);
+  c.tie_output = json.flag("tie_word_embeddings", true);
+  c.cap =
+      json.whole("max_length", io::JsonObject::kPositive, json.whole("max_position_embeddings", size, 1024));
+  const io::JsonObject::Range id{0, c.target_vocabulary - 1};
+  c.symbols.end = static_cast<int32_t>(json.whole("eos_token_id", id, 0));
+  c.symbols.pad = static_cast<int32_t>(
+      json.whole("pad_token_id", {-1, c.target_vocabulary - 1}, c.target_vocabulary - 1));
+  c.symbols.start =
+      static_cast<int32_t>(json.whole("decoder_start_token_id", id, std::max(c.symbols.pad, 0)));
+  const std::string layout = json.text("position_layout", "halves");
+  if (layout != "halves" && layout != "interleaved") json.reject("position_layout", "halves or interleaved");
+  c.positions = layout == "halves" ? PositionLayout::halves : PositionLayout::interleaved;
+  c.pre_norm = json.flag("normalize_before", false);
+  c.layer_norm_epsilon = json.number("layer_norm_epsilon", 1e-5);
+  c.zero_start_embedding = json.flag("zero_start_embedding", false);
+  try {
+    validate(c);
+  } catch (const Error& error) {
+    fail("{}: {}", json.name(), error.what());
+  }
+  return c;
+}
+
+}  // namespace gloss::models

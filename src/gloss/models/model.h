@@ -1,0 +1,57 @@
+// What training, translating and inspecting need of a model, whatever its architecture.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "gloss/autograd/tape.h"
+#include "gloss/models/config.h"
+#include "gloss/models/decoder_state.h"
+#include "gloss/nn/loss.h"
+#include "gloss/tensor/context.h"
+#include "gloss/tensor/ragged.h"
+
+namespace gloss::models {
+
+// Whether a decoder remembers keys and values, or computes every prefix again (to compare).
+enum class Caching : bool { off, on };
+
+// Bytes a token that translating remembers.
+struct CacheCost {
+  int64_t layers = 0;
+  int64_t self_bytes = 0;    // a target token of a hypothesis
+  int64_t memory_bytes = 0;  // a source token of a sentence
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual std::string type() const = 0;  // as in config.json
+  virtual const Symbols& symbols() const = 0;
+  virtual int64_t source_vocabulary() const = 0;
+  virtual int64_t target_vocabulary() const = 0;
+  virtual nlohmann::ordered_json config_json() const = 0;
+  virtual autograd::ParameterSet<float>& parameters() = 0;
+  virtual const autograd::ParameterSet<float>& parameters() const = 0;
+
+  // The label-smoothed loss of targets, teacher-forced, times `scale` (nn::projection_cross_entropy).
+  virtual nn::Loss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
+                               double smoothing, double scale) const = 0;
+  // log P(y_t | y_<t, x) of every target token.
+  virtual std::vector<float> log_probabilities(autograd::Tape<float>& tape, const Tokens& source,
+                                               const Tokens& target) const = 0;
+  // For each target token the source position (within its sequence) that attention looked at most.
+  virtual std::vector<int32_t> align(autograd::Tape<float>& tape, const Tokens& source,
+                                     const Tokens& target) const = 0;
+  // A state to search with. The context and the model outlive it; one thread of control uses both.
+  virtual std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const = 0;
+  virtual CacheCost cache_cost() const = 0;
+  // The longest translation its own files ask for.
+  virtual int64_t cap() const = 0;
+};
+
+}  // namespace gloss::models

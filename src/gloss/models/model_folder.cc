@@ -1,0 +1,108 @@
+#include "gloss/models/model_folder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "gloss/io/json_file.h"
+#include "gloss/io/safetensors.h"
+#include "gloss/models/transformer_model.h"
+
+namespace gloss::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The output bias is a row [1, V] in files and a vector [V] here.
+std::vector<int64_t> file_shape(const std::string& name, const Tensor<float>& value) {
+  if (name == "final_logits_bias") return {1, value.size()};
+  std::vector<int64_t> shape;
+  for (int i = 0; i < value.shape().rank(); ++i) shape.push_back(value.shape()[i]);
+  return shape;
+}
+
+std::string shape_text(std::span<const int64_t> shape) {
+  return shape.empty() ? "[]" : Shape(shape).text();
+}
+
+// Tensors that some writers store though the configuration makes them: sinusoids, and copies of a tied table.
+bool is_redundant(const std::string& name, const io::SafetensorsFile& file) {
+  if (name == "model.encoder.embed_positions.weight" || name == "model.decoder.embed_positions.weight")
+    return true;
+  for (const char* tied :
+       {"lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"}) {
+    if (name != tied || !file.has("model.shared.weight")) continue;
+    const io::TensorInfo &copy = file.info(name), &table = file.info("model.shared.weight");
+    if (copy.dtype != table.dtype || copy.shape != table.shape) return false;
+    std::vector<std::byte> a(copy.bytes), b(table.bytes);
+    file.read_bytes(name, a);
+    file.read_bytes("model.shared.weight", b);
+    return a == b;
+  }
+  return false;
+}
+
+void load_tensors(const fs::path& path, autograd::ParameterSet<float>& parameters) {
+  const auto file = io::SafetensorsFile::open(path);
+  std::set<std::string> used;
+  parameters.each_part([&](const std::string& name, const Tensor<float>& value) {
+    require(file.has(name), "{}: tensor '{}' is missing, though config.json asks for it", path.string(),
+            name);
+    const std::vector<int64_t> expected = file_shape(name, value);
+    const std::vector<int64_t>& found = file.info(name).shape;
+    require(found == expected, "{}: tensor '{}' must have shape {} by config.json, not {}", path.string(),
+            name, shape_text(expected),
+            found.size() <= Shape::kMaxRank ? shape_text(found) : "of more dimensions");
+    file.read_into<float>(name, value.values());
+    used.insert(name);
+  });
+  for (const std::string& name : file.names()) {
+    require(used.contains(name) || is_redundant(name, file),
+            "{}: tensor '{}' has no place in the model that config.json describes", path.string(), name);
+  }
+}
+
+nlohmann::ordered_json generation_json(const Model& model) {
+  nlohmann::ordered_json j;
+  const Symbols& symbols = model.symbols();
+  if (symbols.pad >= 0) j["bad_words_ids"] = {{symbols.pad}};
+  j["bos_token_id"] = symbols.end;
+  j["decoder_start_token_id"] = symbols.start;
+  j["eos_token_id"] = symbols.end;
+  j["forced_eos_token_id"] = symbols.end;
+  j["pad_token_id"] = symbols.pad;
+  j["max_length"] = model.cap();
+  j["num_beams"] = 5;
+  j["length_penalty"] = 1.0;
+  j["early_stopping"] = "never";
+  return j;
+}
+
+}  // namespace
+
+std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena) {
+  require(fs::is_directory(folder), "{}: there is no such model folder", folder.string());
+  const auto json = io::JsonObject::read(folder / "config.json");
+  const TransformerConfig config = transformer_from_json(json);
+  auto model = std::make_unique<TransformerModel>(config, arena);
+  load_tensors(folder / "model.safetensors", model->parameters());
+  return model;
+}
+
+void save_model(const fs::path& folder, const Model& model, std::span<const float> values) {
+  const auto& parameters = model.parameters();
+  const float* base = parameters.values().data();
+  require(values.empty() || values.size() == parameters.values().size(),
+          "{} numbers do not fill a model of {}", values.size(), parameters.values().size());
+  io::SafetensorsWriter writer;
+  writer.set_metadata("format", "pt");
+  parameters.each_part([&](const std::string& name, const Tensor<float>& value) {
+    const float* from = values.empty() ? value.data() : values.data() + (value.data() - base);
+    writer.add<float>(name, file_shape(name, value), {from, static_cast<size_t>(value.size())});
+  });
+  writer.write(folder / "model.safetensors");
+  io::write_json(folder / "generation_config.json", generation_json(model));
+  io::write_json(folder / "config.json", model.config_json());
+}
+
+}  // namespace gloss::models

@@ -1,0 +1,63 @@
+// A Transformer being searched: with the key/value cache, and without it for comparison.
+#pragma once
+
+#include <vector>
+
+#include "gloss/attention/kv_cache.h"
+#include "gloss/models/decoder_state.h"
+#include "gloss/models/transformer.h"
+#include "gloss/tensor/context.h"
+
+namespace gloss::models {
+
+// Keys and values of the source are made once a sentence, those of a target token once a hypothesis.
+class TransformerDecoder final : public DecoderState {
+ public:
+  TransformerDecoder(const Transformer<float>& transformer, Context& context);
+
+  int64_t vocabulary_size() const override { return transformer_.config().target_vocabulary; }
+  int32_t start_token() const override { return transformer_.config().symbols.start; }
+  int32_t end_token() const override { return transformer_.config().symbols.end; }
+  std::span<const int32_t> forbidden_tokens() const override { return forbidden_; }
+  void add(std::span<const int> slots, const Tokens& sources) override;
+  void remove(int slot) override { cache_.close(slot); }
+  Tensor<float> advance(std::span<const Step> steps) override;
+  int64_t key_value_rows() const override { return cache_.rows_projected(); }
+  attention::KvCache<float>::Size cache_size() const { return cache_.size(); }
+
+ private:
+  const Transformer<float>& transformer_;
+  Context& context_;
+  attention::KvCache<float> cache_;
+  std::vector<int32_t> forbidden_;
+  std::vector<attention::KvCache<float>::Extension> extensions_;  // of one advance; kept for their memory
+  std::vector<int32_t> ids_;
+};
+
+// Runs the whole prefix of every hypothesis through the decoder at each step.
+class UncachedTransformerDecoder final : public DecoderState {
+ public:
+  UncachedTransformerDecoder(const Transformer<float>& transformer, Context& context);
+
+  int64_t vocabulary_size() const override { return transformer_.config().target_vocabulary; }
+  int32_t start_token() const override { return transformer_.config().symbols.start; }
+  int32_t end_token() const override { return transformer_.config().symbols.end; }
+  std::span<const int32_t> forbidden_tokens() const override { return forbidden_; }
+  void add(std::span<const int> slots, const Tokens& sources) override;
+  void remove(int slot) override;
+  Tensor<float> advance(std::span<const Step> steps) override;
+  int64_t key_value_rows() const override { return rows_; }
+
+ private:
+  struct Sentence {
+    Tensor<float> memory;                        // [source tokens, d_model]
+    std::vector<std::vector<int32_t>> prefixes;  // of the hypotheses of the last step
+  };
+  const Transformer<float>& transformer_;
+  Context& context_;
+  std::vector<int32_t> forbidden_;
+  std::vector<Sentence> sentences_;  // by slot
+  int64_t rows_ = 0;
+};
+
+}  // namespace gloss::models

@@ -1,0 +1,45 @@
+// The Transformer behind the common interface of models.
+#pragma once
+
+#include <memory>
+
+#include "gloss/models/model.h"
+#include "gloss/models/transformer.h"
+
+namespace gloss::models {
+
+class TransformerModel final : public Model {
+ public:
+  TransformerModel(const TransformerConfig& config, Arena& arena) : transformer_(config, arena) {}
+
+  // For models that are trained here: random numbers by seed, and a <pad> that can never be produced.
+  void initialise(uint64_t seed);
+
+  const Transformer<float>& transformer() const { return transformer_; }
+
+  std::string type() const override { return "marian"; }
+  const Symbols& symbols() const override { return transformer_.config().symbols; }
+  int64_t source_vocabulary() const override { return transformer_.config().source_vocabulary; }
+  int64_t target_vocabulary() const override { return transformer_.config().target_vocabulary; }
+  nlohmann::ordered_json config_json() const override { return to_json(transformer_.config()); }
+  autograd::ParameterSet<float>& parameters() override { return transformer_.parameters(); }
+  const autograd::ParameterSet<float>& parameters() const override { return transformer_.parameters(); }
+  nn::Loss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
+                       double smoothing, double scale) const override {
+    return transformer_.loss(tape, source, target, smoothing, scale);
+  }
+  std::vector<float> log_probabilities(autograd::Tape<float>& tape, const Tokens& source,
+                                       const Tokens& target) const override {
+    return transformer_.log_probabilities(tape, source, target);
+  }
+  std::vector<int32_t> align(autograd::Tape<float>& tape, const Tokens& source,
+                             const Tokens& target) const override;
+  std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
+  CacheCost cache_cost() const override;
+  int64_t cap() const override { return transformer_.config().cap; }
+
+ private:
+  Transformer<float> transformer_;
+};
+
+}  // namespace gloss::models
