@@ -8,6 +8,7 @@
 
 #include "decode/toy_scorer.h"
 #include "gloss/decode/search.h"
+#include "gloss/kernels/isa.h"
 
 namespace gloss::decode {
 namespace {
@@ -76,6 +77,18 @@ TEST(Company, ChangesNothingInSampling) {
     options.sampling = sampling;
     expect_no_company(options);
   }
+}
+
+TEST(Company, NorDoesTheInstructionSetFromAvx2Up) {
+  const std::vector<Sentence> sources = random_sources(20, 3);
+  const auto best = run(sources, {}, 7, 1);
+  for (const kernels::Isa isa : kernels::supported_isas()) {
+    if (isa < kernels::Isa::avx2) continue;
+    kernels::limit_isa(isa);
+    const auto limited = run(sources, {}, 7, 1);
+    for (size_t i = 0; i < sources.size(); ++i) EXPECT_TRUE(same(limited[i], best[i]));
+  }
+  kernels::limit_isa(kernels::supported_isas().back());
 }
 
 // A negative control: the comparison above sees another source, seed and width.

@@ -64,7 +64,10 @@ void best_of_row(const float* HWY_RESTRICT row, int64_t n, Ranked* HWY_RESTRICT 
   for (; i + kBlock <= n; i += kBlock) {
     const Wide<float> a = max(load(row + i), load(row + i + kWide));
     const Wide<float> b = max(load(row + i + 2 * kWide), load(row + i + 3 * kWide));
-    if (any_greater(max(a, b), threshold)) consider(i, i + kBlock);
+    if (!any_greater(max(a, b), threshold)) continue;
+    for (int64_t part = i; part < i + kBlock; part += kWide) {
+      if (any_greater(load(row + part), threshold)) consider(part, part + kWide);
+    }
   }
   consider(i, n);
   std::sort_heap(best, best + k, better);
