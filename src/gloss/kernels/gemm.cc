@@ -8,15 +8,17 @@
 
 #if HWY_ONCE
 #include <fmt/format.h>
+#include <hwy/aligned_allocator.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <vector>
 
 #include "gloss/base/error.h"
 #include "gloss/kernels/gemm_onednn.h"
 #include "gloss/kernels/gemm_task.h"
+#include "gloss/kernels/scratch.h"
 
 namespace gloss::kernels {
 HWY_EXPORT(compute_block);
@@ -58,11 +60,6 @@ void check_shapes(const Matrix<const T>& a, Transpose ta, const Matrix<const T>&
   require(!pre.data || (pre.rows == c.rows && pre.cols == c.cols),
           "the matrix for pre-activations is [{}, {}], the product [{}, {}]: make them equal", pre.rows,
           pre.cols, c.rows, c.cols);
-}
-
-TaskScratch& task_scratch() {
-  static thread_local TaskScratch scratch;
-  return scratch;
 }
 
 // Runs tasks on the pool, or here if there is none.
@@ -121,15 +118,14 @@ Cut cut_product(const FloatProduct& p, int threads, int64_t panel) {
 void run_block(const FloatProduct& p, const Cut& cut, int64_t task) {
   const int64_t row = task / cut.tasks_across * cut.rows, col = task % cut.tasks_across * cut.cols;
   const Block block{row, std::min(cut.rows, p.c.rows - row), col, std::min(cut.cols, p.c.cols - col)};
-  HWY_DYNAMIC_DISPATCH(compute_block)(p, block, task_scratch());
+  HWY_DYNAMIC_DISPATCH(compute_block)(p, block);
 }
 
 // A small C with a long sum (dW of a narrow layer) has too few blocks for many threads: each chain is
 // computed apart, and they are added in their order afterwards.
 void run_chains_apart(const FloatProduct& p, ThreadPool& pool, int64_t panel) {
-  static thread_local Scratch parts_scratch;
   const int64_t m = p.c.rows, n = p.c.cols, chains = ceil_div(p.k, kChain);
-  float* const parts = parts_scratch.floats(chains * m * n);
+  const Scratch<float> parts(chains * m * n);
   const Cut cut = cut_evenly(m, n, 256, 512, panel);
   const int64_t blocks = cut.tasks_down * cut.tasks_across;
   pool.parallel_for(chains * blocks, [&](int64_t task) {
@@ -142,11 +138,11 @@ void run_chains_apart(const FloatProduct& p, ThreadPool& pool, int64_t panel) {
                                     : Matrix<const float>{p.b.row(k), part.k, n, p.b.stride};
     part.ta = p.ta;
     part.tb = p.tb;
-    part.c = {parts + chain * m * n, m, n, n};
+    part.c = {parts.data() + chain * m * n, m, n, n};
     run_block(part, cut, task % blocks);
   });
   pool.parallel_ranges(m, 16, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(finish_parts)(p, parts, chains, begin, end - begin);
+    HWY_DYNAMIC_DISPATCH(finish_parts)(p, parts.data(), chains, begin, end - begin);
   });
 }
 
@@ -170,9 +166,9 @@ void run_onednn(ThreadPool* pool, const FloatProduct& p, const OnednnWeights* we
   const int64_t step = std::min(kOnednnRows, share), tasks = ceil_div(p.c.rows, step);
   for_tasks(threads > 1 ? pool : nullptr, tasks, [&](int64_t task) {
     const int64_t row = task * step, rows = std::min(step, p.c.rows - row);
-    float* const sums = task_scratch().sums.floats(onednn_bucket(rows) * p.c.cols);
-    onednn_rows(p, weights, row, rows, sums);
-    HWY_DYNAMIC_DISPATCH(finish_rows)(p, sums, row, rows);
+    const Scratch<float> sums(onednn_bucket(rows) * p.c.cols);
+    onednn_rows(p, weights, row, rows, sums.data());
+    HWY_DYNAMIC_DISPATCH(finish_rows)(p, sums.data(), row, rows);
   });
 }
 
@@ -219,8 +215,8 @@ void run_double(ThreadPool* pool, Matrix<const double> a, Transpose ta, Matrix<c
   const auto a_at = [&](int64_t i, int64_t p) { return ta == Transpose::yes ? a.row(p)[i] : a.row(i)[p]; };
   const bool threads = pool && c.rows * c.cols * k > 20000;
   for_tasks(threads ? pool : nullptr, c.rows, [&](int64_t i) {
-    static thread_local std::vector<double> sums;
-    sums.assign(static_cast<size_t>(c.cols), 0.0);
+    const Scratch<double> sums(c.cols);
+    std::fill_n(sums.data(), c.cols, 0.0);
     for (int64_t p = 0; p < k; ++p) {
       const double x = a_at(i, p);
       double* sum = sums.data();
@@ -232,7 +228,7 @@ void run_double(ThreadPool* pool, Matrix<const double> a, Transpose ta, Matrix<c
       }
     }
     for (int64_t j = 0; j < c.cols; ++j) {
-      double x = sums[static_cast<size_t>(j)];
+      double x = sums[j];
       if (accumulate == Accumulate::yes) x += c.row(i)[j];
       if (epilogue.bias) x += epilogue.bias[j];
       if (epilogue.pre_activation.data) epilogue.pre_activation.row(i)[j] = x;

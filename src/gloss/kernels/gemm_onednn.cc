@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "gloss/base/error.h"
+#include "gloss/kernels/scratch.h"
 
 // What oneDNN 2.6 needs to be right, as measured: brgemm only (its other f32 kernels round differently with
 // the number of rows); one primitive for each number of rows, hence buckets; the user's scratchpad (its own
@@ -182,26 +183,21 @@ bool onednn_serves(const FloatProduct& p, const OnednnWeights* weights) {
 
 void onednn_rows(const FloatProduct& p, const OnednnWeights* weights, int64_t row, int64_t rows,
                  float* sums) {
-  static thread_local Scratch a_scratch, call_scratch;
   const int64_t bucket = onednn_bucket(rows);
   try {
     const auto product =
         cache().get(bucket, p.c.cols, p.k, layout_of(p, weights), weights ? &weights->desc : nullptr);
-    const float* a = nullptr;
-    if (p.ta == Transpose::no && p.a.stride == p.k && bucket == rows) {
-      a = p.a.row(row);
-    } else {
-      float* dense = a_scratch.floats(bucket * p.k);
-      copy_rows(p, row, rows, bucket, dense);
-      a = dense;
-    }
-    const auto scratch_floats = static_cast<int64_t>(product->scratch.get_size() / sizeof(float) + 16);
+    const bool in_place = p.ta == Transpose::no && p.a.stride == p.k && bucket == rows;
+    const Scratch<float> dense(in_place ? 0 : bucket * p.k);
+    if (!in_place) copy_rows(p, row, rows, bucket, dense.data());
+    const float* a = in_place ? p.a.row(row) : dense.data();
+    const Scratch<std::byte> workspace(static_cast<int64_t>(product->scratch.get_size()));
     const OneThread one_thread;
     dnnl::stream stream(cpu());
     memory source(product->a, cpu(), const_cast<float*>(a));
     memory right = weights ? weights->data : memory(product->b, cpu(), const_cast<float*>(p.b.data));
     memory target(product->c, cpu(), sums);
-    memory scratch(product->scratch, cpu(), call_scratch.floats(scratch_floats));
+    memory scratch(product->scratch, cpu(), workspace.data());
     const std::array<dnnl_exec_arg_t, 4> arguments{{{DNNL_ARG_SRC, source.get()},
                                                     {DNNL_ARG_WEIGHTS, right.get()},
                                                     {DNNL_ARG_DST, target.get()},

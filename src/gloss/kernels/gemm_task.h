@@ -1,9 +1,6 @@
 // What one task of a float product is told: shared by the dispatch (gemm.cc) and the kernels (gemm-inl.h).
 #pragma once
 
-#include <hwy/aligned_allocator.h>
-
-#include <cstddef>
 #include <cstdint>
 
 #include "gloss/kernels/gemm.h"
@@ -32,26 +29,6 @@ struct FloatProduct {
 // The part of C that one task computes.
 struct Block {
   int64_t row = 0, rows = 0, col = 0, cols = 0;  // col is a multiple of the panel width
-};
-
-// Grows, never shrinks: a warm thread allocates nothing.
-class Scratch {
- public:
-  float* floats(int64_t count) {
-    if (count > size_) {
-      memory_ = hwy::AllocateAligned<float>(static_cast<size_t>(count));
-      size_ = count;
-    }
-    return memory_.get();
-  }
-
- private:
-  hwy::AlignedFreeUniquePtr<float[]> memory_;
-  int64_t size_ = 0;
-};
-
-struct TaskScratch {
-  Scratch a, b, sums;
 };
 
 }  // namespace gloss::kernels
