@@ -79,7 +79,7 @@ class SafetensorsFile {
 };
 
 enum class TensorOrder {
-  kByName,  // widest elements first, then by name: the layout of the reference library, every tensor aligned
+  kByName,  // widest elements first, then by name: every tensor is aligned, as the reference library has it
   kGiven,   // as added
 };
 
