@@ -1,6 +1,7 @@
 #include "gloss/attention/kv_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gloss/base/error.h"
 
@@ -62,9 +63,12 @@ void KvCache<T>::grow(Slot& slot, int64_t rows) {
 template <class T>
 void KvCache<T>::begin_step(std::span<const Extension> rows) {
   step_.assign(rows.begin(), rows.end());
+  ++steps_;
   positions_.clear();
   for (size_t i = 0; i < rows.size();) {
     Slot& slot = at(rows[i].slot);
+    require(std::exchange(slot.step, steps_) != steps_,
+            "the rows of slot {} do not stand together in a step of the key/value cache", rows[i].slot);
     size_t n = 0;
     while (i + n < rows.size() && rows[i + n].slot == rows[i].slot) ++n;
     grow(slot, slot.used + static_cast<int64_t>(n));
@@ -87,6 +91,9 @@ void KvCache<T>::begin_step(std::span<const Extension> rows) {
 
 template <class T>
 void KvCache<T>::append(int64_t layer, kernels::Matrix<const T> rows) {
+  require(rows.rows == static_cast<int64_t>(step_.size()) && rows.cols == self_.row(),
+          "the key/value cache got {} rows of {} numbers for a step of {} rows of {}", rows.rows, rows.cols,
+          step_.size(), self_.row());
   for (size_t i = 0; i < step_.size();) {
     Slot& slot = at(step_[i].slot);
     for (size_t r = 0; r < slot.live; ++r, ++i) {
@@ -116,6 +123,7 @@ std::span<const kernels::CachedRows<T>> KvCache<T>::memory_rows(int64_t layer) {
   rows_.clear();
   for (const Extension& row : step_) {
     const Tensor<T>& memory = at(row.slot).memory[static_cast<size_t>(layer)];
+    require(!memory.empty(), "slot {} of the key/value cache has no source in layer {}", row.slot, layer);
     rows_.push_back({memory.data(), memory.data() + memory_.key, nullptr, memory.rows()});
   }
   return rows_;

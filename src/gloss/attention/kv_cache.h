@@ -61,6 +61,7 @@ class KvCache {
     int64_t used = 0, capacity = 0;
     std::vector<std::vector<int32_t>> ancestors, next;  // a hypothesis each: the rows of its tokens
     size_t live = 0;                                    // hypotheses in `ancestors`
+    int64_t step = -1;                                  // the last one it took part in
   };
   Slot& at(int slot);
   void grow(Slot& slot, int64_t rows);
@@ -72,7 +73,7 @@ class KvCache {
   std::vector<Extension> step_;
   std::vector<int64_t> positions_;
   std::vector<kernels::CachedRows<T>> rows_;
-  int64_t rows_projected_ = 0;
+  int64_t rows_projected_ = 0, steps_ = 0;
 };
 
 }  // namespace gloss::attention

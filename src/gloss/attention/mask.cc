@@ -26,7 +26,7 @@ std::vector<int64_t> visible_keys(const Mask& mask, const Offsets& queries, cons
   std::vector<int64_t> visible;
   visible.reserve(static_cast<size_t>(queries.total()));
   for (int64_t s = 0; s < queries.count(); ++s) {
-    const int64_t offset = offset_of(mask, queries.length(s), keys.length(s));
+    const int64_t offset = std::min(offset_of(mask, queries.length(s), keys.length(s)), keys.length(s));
     for (int64_t i = 0; i < queries.length(s); ++i)
       visible.push_back(std::min(keys.length(s), offset + i + 1));
   }
@@ -83,7 +83,7 @@ std::vector<int64_t> Padding::visible_keys(const Mask& mask, const Padding& quer
   require(queries.batch_ == batch_, "{} sequences of queries look at {} sequences of keys", queries.batch_,
           batch_);
   if (mask.causal == Causal::no) return {};
-  const int64_t offset = offset_of(mask, queries.length_, length_);
+  const int64_t offset = std::min(offset_of(mask, queries.length_, length_), length_);
   std::vector<int64_t> visible;
   visible.reserve(queries.position_.size());
   for (int64_t s = 0; s < batch_; ++s) {

@@ -126,6 +126,8 @@ Attended<T> MultiHeadAttention<T>::attend(Tape<T>& tape, const Rows& query, cons
 template <class T>
 Var<T> MultiHeadAttention<T>::cached(Tape<T>& tape, kernels::Matrix<const T> query,
                                      std::span<const kernels::CachedRows<T>> rows, int64_t stride) const {
+  require(query.rows == static_cast<int64_t>(rows.size()), "{} queries for a cache step of {} rows",
+          query.rows, rows.size());
   kernels::CachedAttention<T> in;
   in.query = query;
   in.rows = rows;
@@ -142,6 +144,7 @@ Var<T> MultiHeadAttention<T>::cached(Tape<T>& tape, kernels::Matrix<const T> que
 template <class T>
 Var<T> MultiHeadAttention<T>::self_step(Tape<T>& tape, const Var<T>& x, KvCache<T>& cache,
                                         int64_t layer) const {
+  require(query_.weight == value_.weight, "a cached step needs query, key and value in one parameter");
   const Var<T> rows = project(tape, x, {query_.weight, query_.bias, 0, query_.weight->value.shape()[0]});
   const int64_t query_width = shape_.heads * shape_.d_k;
   cache.append(layer, kernels::columns(matrix(rows.value()), query_width, widths().row()));

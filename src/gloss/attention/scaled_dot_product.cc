@@ -1,8 +1,10 @@
 #include "gloss/attention/scaled_dot_product.h"
 
+#include <array>
 #include <memory>
 
 #include "gloss/kernels/attention.h"
+#include "gloss/kernels/elementwise.h"
 
 namespace gloss::attention {
 
@@ -20,33 +22,56 @@ Matrix<T> view(const Tensor<T>& rows, int64_t first, int64_t width) {
   return kernels::columns(matrix(rows), first, width);
 }
 
-// Gradient columns of one projection. Projections that stand in one variable share its gradient; its first
-// use decides whether all of them write or add.
+// Where the gradients of the three projections go. Projections that stand side by side in one variable are
+// written in place; where they leave a gap its gradient begins as zeros, and one that overlaps an earlier one
+// (keys that are their own values) is made apart and added at the end.
 template <class T>
 class GradientColumns {
  public:
-  GradientColumns(Tape<T>& tape, const Projection<T>& query, const Projection<T>& key,
-                  const Projection<T>& value) {
-    const Projection<T>* projections[] = {&query, &key, &value};
-    for (int i = 0; i < 3; ++i) {
-      int same = i;
-      for (int j = 0; j < i; ++j) {
-        if (projections[i]->rows.same_place(projections[j]->rows)) same = j;
+  GradientColumns(Tape<T>& tape, const std::array<const Projection<T>*, 3>& projections,
+                  const std::array<int64_t, 3>& widths) {
+    std::array<bool, 3> apart{};
+    const auto shares = [&](size_t i, size_t j) {
+      return projections[i]->rows.same_place(projections[j]->rows);
+    };
+    for (size_t i = 0; i < 3; ++i) {
+      const int64_t first = projections[i]->first;
+      for (size_t j = 0; j < i; ++j) {
+        const int64_t other = projections[j]->first;
+        apart[i] |= shares(i, j) && first < other + widths[j] && other < first + widths[i];
       }
-      slots_[i] = same < i ? slots_[same] : tape.slot(projections[i]->rows);
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      const Var<T>& rows = projections[i]->rows;
+      size_t leader = i;
+      int64_t covered = 0;
+      for (size_t j = 0; j < 3; ++j) {
+        if (j != i && !shares(i, j)) continue;
+        leader = std::min(leader, j);
+        if (!apart[j]) covered += widths[j];
+      }
+      slots_[i] = leader < i ? slots_[leader] : tape.slot(rows);
+      if (leader == i && slots_[i] && slots_[i].accumulate == Accumulate::no && covered != rows.cols()) {
+        slots_[i].tensor.fill(0);
+        slots_[i].accumulate = Accumulate::yes;
+      }
+      if (slots_[i]) columns_[i] = kernels::columns(slots_[i].matrix(), projections[i]->first, widths[i]);
+      if (!slots_[i] || apart[i]) own_[i] = tape.allocate({rows.rows(), widths[i]});
     }
   }
-  // Columns of projection i; a stand-in of `rows` x `width` when nobody wants them.
-  Matrix<T> columns(Tape<T>& tape, int i, int64_t first, int64_t rows, int64_t width) {
-    if (slots_[i]) return kernels::columns(slots_[i].matrix(), first, width);
-    unwanted_[i] = tape.allocate({rows, width});
-    return matrix(unwanted_[i]);
+  Matrix<T> target(size_t i) const { return own_[i] ? matrix(own_[i]) : columns_[i]; }
+  Accumulate accumulate(size_t i) const { return own_[i] ? Accumulate::no : slots_[i].accumulate; }
+  // After the kernel: what was made apart joins the rest.
+  void finish(ThreadPool& pool) const {
+    for (size_t i = 0; i < 3; ++i) {
+      if (own_[i] && slots_[i]) kernels::add<T>(pool, matrix(own_[i]), columns_[i], Accumulate::yes);
+    }
   }
-  Accumulate accumulate(int i) const { return slots_[i].accumulate; }
 
  private:
   Slot<T> slots_[3];
-  Tensor<T> unwanted_[3];
+  Matrix<T> columns_[3];
+  Tensor<T> own_[3];
 };
 
 }  // namespace
@@ -62,6 +87,18 @@ Attended<T> scaled_dot_product_attention(Tape<T>& tape, const Projection<T>& que
               value.rows.rows() == keys.total(),
           "attention got {} query, {} key and {} value rows for offsets of {} queries and {} keys",
           query.rows.rows(), key.rows.rows(), value.rows.rows(), queries.total(), keys.total());
+  require(shape.heads > 0 && shape.d_k > 0, "attention needs heads and d_k above 0, not {} and {}",
+          shape.heads, shape.d_k);
+  const auto fits = [&](const Projection<T>& p, int64_t d) {
+    require(p.first >= 0 && p.first + shape.heads * d <= p.rows.cols(),
+            "attention of {} heads of {} numbers from column {} does not fit rows of {} numbers", shape.heads,
+            d, p.first, p.rows.cols());
+  };
+  fits(query, shape.d_k);
+  fits(key, shape.d_k);
+  fits(value, shape.d_v);
+  require(visible.empty() || static_cast<int64_t>(visible.size()) == queries.total(),
+          "numbers of visible keys were given for {} of {} queries", visible.size(), queries.total());
   // The kernel's arguments outlive this call when recorded, so they own their list of visible keys.
   const auto limits = std::make_shared<const std::vector<int64_t>>(std::move(visible));
   kernels::Attention<T> in;
@@ -91,19 +128,21 @@ Attended<T> scaled_dot_product_attention(Tape<T>& tape, const Projection<T>& que
   const auto make_backward = [&] {
     return [in, limits, query, key, value, output, statistics, shape](Tape<T>& t, const Tensor<T>& doutput,
                                                                       const Tensor<T>& dweights) {
-      GradientColumns<T> columns(t, query, key, value);
+      const int64_t key_width = shape.heads * shape.d_k, value_width = shape.heads * shape.d_v;
+      const GradientColumns<T> columns(t, {&query, &key, &value}, {key_width, key_width, value_width});
       kernels::AttentionGradient<T> gradient;
       gradient.output = matrix(output);
       if (doutput) gradient.doutput = matrix(doutput);
       gradient.statistics = statistics.data();
       gradient.dweights = dweights.data();
-      gradient.dquery = columns.columns(t, 0, query.first, in.query.rows, shape.heads * shape.d_k);
-      gradient.dkey = columns.columns(t, 1, key.first, in.key.rows, shape.heads * shape.d_k);
-      gradient.dvalue = columns.columns(t, 2, value.first, in.value.rows, shape.heads * shape.d_v);
+      gradient.dquery = columns.target(0);
+      gradient.dkey = columns.target(1);
+      gradient.dvalue = columns.target(2);
       gradient.accumulate_query = columns.accumulate(0);
       gradient.accumulate_key = columns.accumulate(1);
       gradient.accumulate_value = columns.accumulate(2);
       kernels::attention_backward(t.pool(), in, gradient);
+      columns.finish(t.pool());
     };
   };
   if (request.weights) {

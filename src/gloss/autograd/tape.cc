@@ -6,6 +6,7 @@ namespace gloss::autograd {
 
 template <class T>
 Var<T> Tape<T>::leaf(Tensor<T> value) {
+  if (!training()) return Var<T>(std::move(value));
   Var<T> var = push(std::move(value), nullptr);
   nodes_.back().is_leaf = true;
   return var;

@@ -75,7 +75,7 @@ class Tape {
   bool training() const { return mode_ == Mode::train; }
   Tensor<T> allocate(Shape shape) const { return Tensor<T>(context_.arena, shape); }
 
-  // A leaf whose gradient is asked for with `gradient` after backward.
+  // A leaf whose gradient is asked for with `gradient` after backward; a constant unless training.
   Var<T> leaf(Tensor<T> value);
   // A parameter; its gradient is added to parameter.gradient.
   Var<T> use(const Parameter<T>& parameter);

@@ -86,6 +86,12 @@ HWY_INLINE void apply_dropout(const Head<T>& h, int64_t i, int64_t m, int64_t j,
   }
 }
 
+// Of a row's sum: 0 when it saw nothing, NaN when it saw NaN.
+template <class T>
+T inverse_sum(T sum) {
+  return sum == 0 ? T{0} : T{1} / sum;
+}
+
 template <class T>
 void forward_head(const Head<T>& h, Matrix<T> output, T* statistics, T* scores, T* weights) {
   const Attention<T>& in = h.in;
@@ -112,8 +118,8 @@ void forward_head(const Head<T>& h, Matrix<T> output, T* statistics, T* scores, 
         if (scores) std::copy_n(row, n, scores + (i + r) * h.n_k + j);
         Wide<T> most = set(-infinity);
         for (int64_t c = 0; c < stride; c += kWide) most = max(most, load(row + c));
-        const T top = std::max(top_of[r], largest(most));
-        if (top == -infinity) {  // nothing to look at yet
+        const T top = std::max(largest(most), top_of[r]);  // in this order NaN passes
+        if (top == -infinity) {                            // nothing to look at yet
           std::fill_n(row, stride, T{0});
           continue;
         }
@@ -136,7 +142,7 @@ void forward_head(const Head<T>& h, Matrix<T> output, T* statistics, T* scores, 
                         [&](int64_t r) { return std::clamp<int64_t>(h.visible(i + r) - j, 0, n); });
     }
     for (int64_t r = 0; r < m; ++r) {
-      const T inverse = sum_of[r] > 0 ? T{1} / sum_of[r] : (sum_of[r] == 0 ? T{0} : sum_of[r]);
+      const T inverse = inverse_sum(sum_of[r]);
       for (int64_t c = 0; c < in.d_v; c += kWide) {
         T* at = out + r * output.stride + c;
         store_chunk(load_chunk(at, in.d_v - c) * set(inverse), at, in.d_v - c);
@@ -154,7 +160,7 @@ void forward_head(const Head<T>& h, Matrix<T> output, T* statistics, T* scores, 
       score_tile(h, i, m, transposed.data(), j, n, s.data(), stride);
       for (int64_t r = 0; r < m; ++r) {
         const T top = top_of[r] == -infinity ? T{0} : top_of[r];
-        const T inverse = sum_of[r] > 0 ? T{1} / sum_of[r] : T{0};
+        const T inverse = inverse_sum(sum_of[r]);
         for (int64_t c = 0; c < n; c += kWide) {
           store_chunk(exp(load(s.data() + r * stride + c) - set(top)) * set(inverse),
                       weights + (i + r) * h.n_k + j + c, n - c);
@@ -255,12 +261,23 @@ void backward_head(const Head<T>& h, const AttentionGradient<T>& gr, const T* dw
           store(seen >= kWide ? ds : keep_first(ds, seen), at_dp);
         }
       }
-      if (up) {
-        small_product(Strided<T>{p.data(), 1, stride}, d, gr.doutput.stride,
-                      gr.dvalue.row(h.first_key + j) + v_column, gr.dvalue.stride, n, m, in.d_v, true);
+      // Queries that see none of these keys are left out: what they hold is not read.
+      for (int64_t r = 0; r < m;) {
+        int64_t count = 0;
+        while (r + count < m && live(r + count) > 0) ++count;
+        if (count == 0) {
+          ++r;
+          continue;
+        }
+        if (up) {
+          small_product(Strided<T>{p.data() + r * stride, 1, stride}, d + r * gr.doutput.stride,
+                        gr.doutput.stride, gr.dvalue.row(h.first_key + j) + v_column, gr.dvalue.stride, n,
+                        count, in.d_v, true);
+        }
+        small_product(Strided<T>{dp.data() + r * stride, 1, stride}, h.query(i + r), in.query.stride,
+                      gr.dkey.row(h.first_key + j) + q_column, gr.dkey.stride, n, count, in.d_k, true);
+        r += count;
       }
-      small_product(Strided<T>{dp.data(), 1, stride}, h.query(i), in.query.stride,
-                    gr.dkey.row(h.first_key + j) + q_column, gr.dkey.stride, n, m, in.d_k, true);
       add_weighted_rows(dp.data(), stride, m, h.key(j), in.key.stride,
                         gr.dquery.row(h.first_query + i) + q_column, gr.dquery.stride, in.d_k, live);
     }

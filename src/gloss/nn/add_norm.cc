@@ -39,7 +39,7 @@ Var<T> norm(Tape<T>& tape, const Var<T>& x, const Var<T>& branch, double p, cons
   return tape.record(y, {&x, &branch, &gamma, &beta}, [&] {
     // Of x and branch only the sum is needed; the views in `in` are not read again but for their sizes.
     return [in, sum, statistics, gamma, beta, x = x.place(), branch = branch.place()](Tape<T>& t,
-                                                                                     const Tensor<T>& dy) {
+                                                                                      const Tensor<T>& dy) {
       kernels::AddNormGradient<T> gradient;
       gradient.dy = matrix(dy);
       gradient.sum = matrix(sum);

@@ -16,6 +16,16 @@ Var<T> embed(Tape<T>& tape, const Var<T>& table, std::span<const int32_t> ids, d
     require(id >= 0 && id < table.rows(), "token id {} is outside the vocabulary of {} pieces", id,
             table.rows());
   }
+  if (positions.rows) {
+    require(positions.rows.cols() == table.cols(), "positions of {} numbers do not fit embeddings of {}",
+            positions.rows.cols(), table.cols());
+    require(positions.position_of.size() == ids.size(), "{} positions for {} tokens",
+            positions.position_of.size(), ids.size());
+    for (const int64_t position : positions.position_of) {
+      require(position >= 0 && position < positions.rows.rows(), "position {} is outside the {} computed",
+              position, positions.rows.rows());
+    }
+  }
   const kernels::Dropout dropout = tape.dropout(p);
   const Tensor<T> y = tape.allocate({static_cast<int64_t>(ids.size()), table.cols()});
   const auto rows =
@@ -23,8 +33,8 @@ Var<T> embed(Tape<T>& tape, const Var<T>& table, std::span<const int32_t> ids, d
   kernels::embed_forward<T>(tape.pool(), matrix(table.value()), ids, static_cast<T>(scale), rows,
                             positions.position_of, dropout, matrix(y));
   return tape.record(y, {&table}, [&] {
-    return [table, kept = std::vector<int32_t>(ids.begin(), ids.end()), scale, dropout, frozen_row](
-               Tape<T>& t, const Tensor<T>& dy) {
+    return [table = table.place(), kept = std::vector<int32_t>(ids.begin(), ids.end()), scale, dropout,
+            frozen_row](Tape<T>& t, const Tensor<T>& dy) {
       const Slot<T> dtable = t.slot(table);
       if (dtable.accumulate == kernels::Accumulate::no) dtable.tensor.fill(0);
       kernels::embed_backward<T>(t.pool(), kept, static_cast<T>(scale), dropout, matrix(dy), dtable.matrix(),

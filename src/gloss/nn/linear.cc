@@ -20,6 +20,9 @@ Var<T> linear(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>
               Activation activation) {
   require(x.cols() == weight.cols(), "a linear layer of {} inputs got rows of {} numbers", weight.cols(),
           x.cols());
+  require(!bias || bias.value().size() == weight.rows(),
+          "a linear layer of {} outputs has a bias of {} numbers", weight.rows(),
+          bias ? bias.value().size() : 0);
   const Tensor<T> y = tape.allocate({x.rows(), weight.rows()});
   const bool recorded = x.wants_gradient() || weight.wants_gradient() || (bias && bias.wants_gradient());
   const bool keep_sum = recorded && (activation == Activation::swish || activation == Activation::gelu);

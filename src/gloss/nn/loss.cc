@@ -28,6 +28,10 @@ template <class T, class Run>
 void each_block(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>& bias,
                 std::span<const int32_t> targets, Run run) {
   const int64_t n = x.rows(), symbols = weight.rows();
+  require(x.cols() == weight.cols(), "an output layer of {} inputs got rows of {} numbers", weight.cols(),
+          x.cols());
+  require(!bias || bias.value().size() == symbols, "an output layer of {} pieces has a bias of {} numbers",
+          symbols, bias ? bias.value().size() : 0);
   require(static_cast<int64_t>(targets.size()) == n, "{} targets for {} rows", targets.size(), n);
   for (const int32_t target : targets) {
     require(target >= 0 && target < symbols, "token id {} is outside the vocabulary of {} pieces", target,
@@ -61,11 +65,15 @@ Loss<T> projection_cross_entropy(Tape<T>& tape, const Var<T>& x, const Var<T>& w
                                  std::span<const int32_t> targets, const kernels::CrossEntropy& options,
                                  double scale) {
   const bool recorded = x.wants_gradient() || weight.wants_gradient() || (bias && bias.wants_gradient());
+  for (size_t i = 0; options.forbidden >= 0 && i < targets.size(); ++i) {
+    require(targets[i] != options.forbidden,
+            "target {} is token {}, which the model cannot produce: its loss is infinite", i, targets[i]);
+  }
   const auto n = static_cast<size_t>(x.rows());
   std::vector<T> losses(n), plain(n);
   Tensor<T> dx, dweight, dbias;
   if (recorded) {
-    dx = tape.allocate(x.shape());
+    dx = Tensor<T>::zeros(tape.context().arena, x.shape());
     dweight = Tensor<T>::zeros(tape.context().arena, weight.shape());
     if (bias) dbias = Tensor<T>::zeros(tape.context().arena, bias.shape());
   }
@@ -74,7 +82,7 @@ Loss<T> projection_cross_entropy(Tape<T>& tape, const Var<T>& x, const Var<T>& w
                kernels::cross_entropy<T>(tape.pool(), logits, block_targets, options,
                                          recorded ? static_cast<T>(scale) : T{0}, losses.data() + begin,
                                          plain.data() + begin);
-               if (!recorded) return;
+               if (!recorded || scale == 0) return;  // the gradients are zeros
                const auto rows = matrix(x.value().slice_rows(begin, logits.rows));
                kernels::gemm(tape.pool(), logits, Transpose::no, matrix(weight.value()), Transpose::no,
                              matrix(dx.slice_rows(begin, logits.rows)));
