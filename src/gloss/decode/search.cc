@@ -149,6 +149,7 @@ void Search::hand_over_finished(const OnDone& on_done) {
     SentenceSearch& sentence = slots_[slot]->search;
     if (!slots_[slot]->busy || !sentence.done()) continue;
     std::vector<Hypothesis> results = sentence.take_results();
+    key_value_rows_ = slots_[slot]->in_model ? state_.key_value_rows_of(static_cast<int>(slot)) : 0;
     release(slot);  // before the callback, which may throw
     on_done(sentence.id(), std::move(results));
   }

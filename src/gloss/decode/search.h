@@ -42,6 +42,8 @@ class Search {
   // what is finished. Throws Error naming the sentence where the model gives numbers that are none;
   // after an error of any kind only destruction is left.
   void step(const OnDone& on_done);
+  // During on_done: DecoderState::key_value_rows_of the sentence.
+  int64_t key_value_rows() const { return key_value_rows_; }
 
  private:
   struct Waiting {
@@ -67,6 +69,7 @@ class Search {
   std::deque<Waiting> waiting_;
   std::vector<std::unique_ptr<Slot>> slots_;
   int64_t active_ = 0;  // busy slots
+  int64_t key_value_rows_ = 0;
 
   // One advance; kept for their memory.
   std::vector<models::Step> steps_;

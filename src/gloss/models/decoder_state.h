@@ -45,6 +45,8 @@ class DecoderState {
   // Rows of target keys and values projected so far, a layer: n a hypothesis of n tokens with a cache, n (n +
   // 1) / 2 where every step computes its whole prefix again.
   virtual int64_t key_value_rows() const { return 0; }
+  // The same for the sentence in a slot, since it was added.
+  virtual int64_t key_value_rows_of(int /*slot*/) const { return 0; }
 };
 
 }  // namespace gloss::models

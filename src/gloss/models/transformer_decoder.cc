@@ -23,7 +23,11 @@ TransformerDecoder::TransformerDecoder(const Transformer<float>& transformer, Co
 
 void TransformerDecoder::add(std::span<const int> slots, const Tokens& sources) {
   Tape<float> tape(context_);
-  for (const int slot : slots) cache_.open(slot);
+  for (const int slot : slots) {
+    cache_.open(slot);
+    if (static_cast<size_t>(slot) >= rows_of_.size()) rows_of_.resize(static_cast<size_t>(slot) + 1);
+    rows_of_[static_cast<size_t>(slot)] = 0;
+  }
   transformer_.remember(tape, transformer_.encode(tape, sources), slots, cache_);
 }
 
@@ -35,6 +39,7 @@ Tensor<float> TransformerDecoder::advance(std::span<const Step> steps) {
     ids_.push_back(step.token);
   }
   cache_.begin_step(extensions_);
+  for (const Step& step : steps) ++rows_of_[static_cast<size_t>(step.slot)];
   Tape<float> tape(context_);
   return transformer_.logits(tape, transformer_.step(tape, ids_, cache_)).value();
 }
@@ -53,7 +58,8 @@ void UncachedTransformerDecoder::add(std::span<const int> slots, const Tokens& s
     if (slot >= sentences_.size()) sentences_.resize(slot + 1);
     const auto i = static_cast<int64_t>(s);
     sentences_[slot] = {memory.rows.value().slice_rows(memory.offsets.begin(i), memory.offsets.length(i)),
-                        {{}}};
+                        {{}},
+                        0};
   }
 }
 
@@ -72,6 +78,7 @@ Tensor<float> UncachedTransformerDecoder::advance(std::span<const Step> steps) {
       prefix.push_back(steps[i].token);
       input.rows.insert(input.rows.end(), prefix.begin(), prefix.end());
       prefix_lengths.push_back(static_cast<int64_t>(prefix.size()));
+      sentence.rows += prefix_lengths.back();
       memory_lengths.push_back(sentence.memory.rows());
       next.push_back(std::move(prefix));
     }

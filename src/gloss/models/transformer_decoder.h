@@ -23,6 +23,7 @@ class TransformerDecoder final : public DecoderState {
   void remove(int slot) override { cache_.close(slot); }
   Tensor<float> advance(std::span<const Step> steps) override;
   int64_t key_value_rows() const override { return cache_.rows_projected(); }
+  int64_t key_value_rows_of(int slot) const override { return rows_of_.at(static_cast<size_t>(slot)); }
   attention::KvCache<float>::Size cache_size() const { return cache_.size(); }
 
  private:
@@ -32,6 +33,7 @@ class TransformerDecoder final : public DecoderState {
   std::vector<int32_t> forbidden_;
   std::vector<attention::KvCache<float>::Extension> extensions_;  // of one advance; kept for their memory
   std::vector<int32_t> ids_;
+  std::vector<int64_t> rows_of_;  // projected, by slot
 };
 
 // Runs the whole prefix of every hypothesis through the decoder at each step.
@@ -47,11 +49,13 @@ class UncachedTransformerDecoder final : public DecoderState {
   void remove(int slot) override;
   Tensor<float> advance(std::span<const Step> steps) override;
   int64_t key_value_rows() const override { return rows_; }
+  int64_t key_value_rows_of(int slot) const override { return sentences_.at(static_cast<size_t>(slot)).rows; }
 
  private:
   struct Sentence {
     Tensor<float> memory;                        // [source tokens, d_model]
     std::vector<std::vector<int32_t>> prefixes;  // of the hypotheses of the last step
+    int64_t rows = 0;                            // projected
   };
   const Transformer<float>& transformer_;
   Context& context_;

@@ -1,0 +1,75 @@
+// How a Translator translates and scores: search, repairs, division of labour.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gloss/base/options.h"
+#include "gloss/decode/options.h"
+
+namespace gloss::decode {
+
+struct TranslateOptions {
+  SearchOptions search;  // `sampling` is made of the next two by search_options()
+  bool sample = false;
+  Sampling sampling;
+
+  // Repairs. `plain` switches off whatever other programs do not do, for comparison with them: the copying,
+  // the n-gram blocks, and the length cap that comes from the source (the model's own cap holds instead).
+  bool copy_unknown = true;  // an <unk> becomes a copy of the source text that attention points to
+  bool plain = false;
+
+  bool split_sentences = false;       // every sentence of a line is translated on its own
+  int64_t max_source_length = 512;    // pieces; a longer line is split at sentences, words or pieces
+  bool cache = true;                  // remember keys and values; off: compute every prefix again
+  std::string precision = "float32";  // of the weights
+
+  int threads = 0;  // in all; 0: one a core
+  int workers = 0;  // that translate different sentences, `threads` divided among them; 0: as many as pay
+
+  // In the order of the help. A field without a help text shares the line of the one before it.
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& visit) {
+    auto& search = self.search;
+    visit(Field("beam", "N", "hypotheses kept at each step; 1 is greedy").range(1, 4096), search.beam);
+    visit(Field("n-best", "N", "translations of each line, the best first").range(1, 4096), search.n_best);
+    visit(Field("length-penalty", "A", "score = log-probability / length^A").range(-100, 100),
+          search.length_penalty);
+    visit(
+        Field("min-length", "N", "pieces with the end symbol; 0: at most 3 x source + 10").range(0, 1 << 24),
+        search.min_length);
+    visit(Field("max-length", "N", "").range(0, 1 << 24), search.max_length);
+    visit(Field("no-repeat-ngram", "N", "never say the same N pieces twice; 0: off").range(0, 1 << 20),
+          search.no_repeat_ngram);
+    visit(Field("sample", "", "draw at random, keyed by seed and text, instead of searching"), self.sample);
+    visit(Field("temperature", "T", "how to draw; 0 and 1 leave all pieces in").range(1e-4, 1e4),
+          self.sampling.temperature);
+    visit(Field("top-k", "K", "").range(0, INT32_MAX), self.sampling.top_k);
+    visit(Field("top-p", "P", "").range(1e-9, 1), self.sampling.top_p);
+    visit(Field("seed", "N", "").at_least(0), self.sampling.seed);
+    visit(Field("batch", "N", "sentences a worker translates at a time").range(1, 1 << 16), search.batch);
+    visit(Field("threads", "N", "in all, divided among workers; 0: choose").range(0, 1024), self.threads);
+    visit(Field("workers", "N", "").range(0, 1024), self.workers);
+    visit(Field("precision", "P", "of the weights").one_of({"float32"}), self.precision);
+    visit(Field("cache", "", "compute every prefix anew, for comparison"), self.cache);
+    visit(Field("split-sentences", "", "translate each sentence of a line on its own"), self.split_sentences);
+    visit(Field("max-source-length", "N", "pieces; a longer line is translated in parts").range(8, 1 << 20),
+          self.max_source_length);
+    visit(Field("copy-unknown", "", "leave out unknown pieces instead of copying the source"),
+          self.copy_unknown);
+    visit(Field("plain", "", "no repairs at all, for comparison with other programs"), self.plain);
+  }
+};
+
+// What the search is told. `own_cap`: the longest translation that the model's files ask for. Throws
+// UsageError for options that exclude each other or make no sense.
+SearchOptions search_options(const TranslateOptions& options, int64_t own_cap);
+
+// Threads and workers for at least `sentences` sentences that are at hand.
+struct Crew {
+  int workers = 1;
+  int threads_each = 1;
+};
+Crew crew(const TranslateOptions& options, int64_t sentences);
+
+}  // namespace gloss::decode
