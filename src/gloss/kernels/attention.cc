@@ -116,13 +116,10 @@ void forward_head(const Head<T>& h, Matrix<T> output, T* statistics, T* scores, 
       for (int64_t r = 0; r < m; ++r) {
         T* row = s.data() + r * stride;
         if (scores) std::copy_n(row, n, scores + (i + r) * h.n_k + j);
+        if (h.visible(i + r) <= j) continue;  // sees nothing of this tile: its weights here are not read
         Wide<T> most = set(-infinity);
         for (int64_t c = 0; c < stride; c += kWide) most = max(most, load(row + c));
-        const T top = std::max(largest(most), top_of[r]);  // in this order NaN passes
-        if (top == -infinity) {                            // nothing to look at yet
-          std::fill_n(row, stride, T{0});
-          continue;
-        }
+        const T top = std::max(largest(most), top_of[r]);
         Wide<T> total = zero<T>();
         for (int64_t c = 0; c < stride; c += kWide) {
           const Wide<T> p = exp(load(row + c) - set(top));
