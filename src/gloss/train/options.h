@@ -1,0 +1,185 @@
+// Everything `gloss train` can be told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gloss/base/options.h"
+#include "gloss/kernels/matrix.h"
+#include "gloss/nn/positions.h"
+#include "gloss/text/training.h"
+
+namespace gloss::train {
+
+enum class Schedule {
+  inverse_sqrt,  // linear warm-up to the peak rate, then rate * sqrt(warmup / update)
+  paper,  // d_model^-0.5 min(update^-0.5, update warmup^-1.5) (Vaswani et al. 2017, eq. 3), times the rate
+};
+enum class ValidMetric { perplexity, bleu };
+
+struct TrainOptions {
+  // Files.
+  std::vector<std::string> train, valid;  // source and target
+  std::string output;
+  bool overwrite = false;
+  bool replace_invalid = false;
+
+  // How long.
+  double minutes = 0;  // of training in all, the pieces of a continued run together; 0: no limit
+  int64_t max_updates = 0, max_epochs = 0;
+  int64_t patience = 10;       // validations without a better result; 0: never stop early
+  int64_t validate_every = 0;  // updates; 0: every epoch
+  int64_t save_every = 0;      // updates; 0: at validations and every five minutes
+  ValidMetric valid_metric = ValidMetric::perplexity;
+
+  // The model.
+  std::string preset = "tiny";
+  int64_t d_model = 0, encoder_layers = 0, decoder_layers = 0, encoder_heads = 0, decoder_heads = 0;
+  int64_t encoder_ff = 0, decoder_ff = 0;
+  kernels::Activation activation = kernels::Activation::relu;
+  nn::PositionLayout positions = nn::PositionLayout::halves;
+  bool pre_norm = false, tie_output = true, scale_embedding = true;
+  bool paper = false;
+
+  // Text.
+  int64_t vocab_size = 8000;
+  text::SegmentationKind segmentation = text::SegmentationKind::bpe;
+  bool joint = true;
+  double character_coverage = 1;
+  int64_t max_length = 256;
+
+  // Optimisation.
+  int64_t batch_tokens = 4096;
+  int64_t accumulate = 1;
+  double learning_rate = 2e-3;
+  int64_t warmup = 1000;
+  Schedule schedule = Schedule::inverse_sqrt;
+  double adam_beta1 = 0.9, adam_beta2 = 0.98, adam_epsilon = 1e-9;
+  double clip_norm = 5;
+  double label_smoothing = 0.1;
+  double dropout = 0.1, attention_dropout = 0, activation_dropout = 0;
+  int64_t average = 5;
+  double ema = 0;
+  int64_t seed = 1;
+  int64_t threads = 0;  // 0: all cores
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& visit) {
+    using kernels::Activation;
+    using nn::PositionLayout;
+    using text::SegmentationKind;
+    visit(
+        Field("train", "SRC TGT", "parallel text to learn from, one segment a line").count(2).group("Files"),
+        self.train);
+    visit(Field("valid", "SRC TGT", "parallel text to judge by").count(2).group("Files"), self.valid);
+    visit(Field("output", "DIR", "the model folder").group("Files"), self.output);
+    visit(Field("overwrite", "", "start anew where the folder holds another run").group("Files"),
+          self.overwrite);
+    visit(Field("replace-invalid", "", "replace bytes that are not UTF-8 by U+FFFD").group("Files"),
+          self.replace_invalid);
+
+    visit(Field("minutes", "M", "stop after M minutes of training").at_least(0).group("How long"),
+          self.minutes);
+    visit(Field("max-updates", "N", "stop after N updates").at_least(0).group("How long"), self.max_updates);
+    visit(Field("max-epochs", "N", "stop after N epochs").at_least(0).group("How long"), self.max_epochs);
+    visit(Field("patience", "N", "stop after N validations without progress; 0: never")
+              .at_least(0)
+              .group("How long"),
+          self.patience);
+    visit(Field("validate-every", "N", "updates between validations; 0: an epoch")
+              .at_least(0)
+              .group("How long"),
+          self.validate_every);
+    visit(Field("save-every", "N", "updates between checkpoints; 0: validations and 5 minutes")
+              .at_least(0)
+              .group("How long"),
+          self.save_every);
+    visit(Field("valid-metric", "M", "what early stopping and the best model go by")
+              .choices<ValidMetric>({{ValidMetric::perplexity, "perplexity"}, {ValidMetric::bleu, "bleu"}})
+              .group("How long"),
+          self.valid_metric);
+
+    visit(
+        Field("preset", "NAME", "size of the model").one_of({"tiny", "small", "base", "big"}).group("Model"),
+        self.preset);
+    visit(Field("d-model", "N", "width; 0: the preset's").at_least(0).group("Model"), self.d_model);
+    visit(Field("encoder-layers", "N", "0: the preset's").at_least(0).group("Model"), self.encoder_layers);
+    visit(Field("decoder-layers", "N", "0: the preset's").at_least(0).group("Model"), self.decoder_layers);
+    visit(Field("encoder-heads", "N", "0: the preset's").at_least(0).group("Model"), self.encoder_heads);
+    visit(Field("decoder-heads", "N", "0: the preset's").at_least(0).group("Model"), self.decoder_heads);
+    visit(Field("encoder-ff", "N", "width of the feed-forward layer; 0: the preset's")
+              .at_least(0)
+              .group("Model"),
+          self.encoder_ff);
+    visit(Field("decoder-ff", "N", "0: the preset's").at_least(0).group("Model"), self.decoder_ff);
+    visit(Field("activation", "F", "of the feed-forward layer")
+              .choices<Activation>(
+                  {{Activation::relu, "relu"}, {Activation::swish, "swish"}, {Activation::gelu, "gelu"}})
+              .group("Model"),
+          self.activation);
+    visit(Field("positions", "P", "layout of the sinusoids; interleaved is the paper's")
+              .choices<PositionLayout>(
+                  {{PositionLayout::halves, "halves"}, {PositionLayout::interleaved, "interleaved"}})
+              .group("Model"),
+          self.positions);
+    visit(Field("pre-norm", "", "LayerNorm before each sub-layer").group("Model"), self.pre_norm);
+    visit(Field("tie-output", "", "the output layer is the target embedding").group("Model"),
+          self.tie_output);
+    visit(Field("scale-embedding", "", "embeddings times sqrt(d_model)").group("Model"),
+          self.scale_embedding);
+    visit(Field("paper", "", "all as in \"Attention Is All You Need\"").group("Model"), self.paper);
+
+    visit(Field("vocab-size", "N", "pieces of the vocabulary").range(8, 1e6).group("Text"), self.vocab_size);
+    visit(Field("segmentation", "S", "kind of pieces")
+              .choices<SegmentationKind>(
+                  {{SegmentationKind::bpe, "bpe"}, {SegmentationKind::unigram, "unigram"}})
+              .group("Text"),
+          self.segmentation);
+    visit(Field("joint", "", "one vocabulary for both languages").group("Text"), self.joint);
+    visit(
+        Field("character-coverage", "P", "share of characters that get pieces").range(0.98, 1).group("Text"),
+        self.character_coverage);
+    visit(Field("max-length", "N", "longer segments (in pieces) are left out").range(2, 1e6).group("Text"),
+          self.max_length);
+
+    visit(Field("batch-tokens", "N", "target pieces an update (times accumulate)")
+              .range(1, 1e8)
+              .group("Learning"),
+          self.batch_tokens);
+    visit(Field("accumulate", "N", "batches an update").range(1, 1e6).group("Learning"), self.accumulate);
+    visit(Field("learning-rate", "R", "peak rate").at_least(0).group("Learning"), self.learning_rate);
+    visit(Field("warmup", "N", "updates to the peak rate").range(1, 1e9).group("Learning"), self.warmup);
+    visit(Field("schedule", "S", "of the learning rate")
+              .choices<Schedule>({{Schedule::inverse_sqrt, "inverse-sqrt"}, {Schedule::paper, "paper"}})
+              .group("Learning"),
+          self.schedule);
+    visit(Field("adam-beta1", "B", "").range_below(0, 1).group("Learning"), self.adam_beta1);
+    visit(Field("adam-beta2", "B", "").range_below(0, 1).group("Learning"), self.adam_beta2);
+    visit(Field("adam-epsilon", "E", "").at_least(0).group("Learning"), self.adam_epsilon);
+    visit(Field("clip-norm", "N", "largest norm of a gradient; 0: no limit").at_least(0).group("Learning"),
+          self.clip_norm);
+    visit(Field("label-smoothing", "E", "share of probability for other pieces")
+              .range_below(0, 1)
+              .group("Learning"),
+          self.label_smoothing);
+    visit(Field("dropout", "P", "of embeddings and sub-layer outputs").range_below(0, 1).group("Learning"),
+          self.dropout);
+    visit(Field("attention-dropout", "P", "of attention weights").range_below(0, 1).group("Learning"),
+          self.attention_dropout);
+    visit(Field("activation-dropout", "P", "inside feed-forward layers").range_below(0, 1).group("Learning"),
+          self.activation_dropout);
+    visit(Field("average", "K", "the model is the mean of the last K validated ones, if that is better")
+              .range(1, 1000)
+              .group("Learning"),
+          self.average);
+    visit(Field("ema", "D", "decay of a moving average that is validated instead; 0: none")
+              .range_below(0, 1)
+              .group("Learning"),
+          self.ema);
+    visit(Field("seed", "N", "of everything random").at_least(0).group("Learning"), self.seed);
+    visit(Field("threads", "N", "0: all cores").range(0, 1024).group("Learning"), self.threads);
+  }
+};
+
+}  // namespace gloss::train

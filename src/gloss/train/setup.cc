@@ -1,0 +1,97 @@
+#include "gloss/train/setup.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "gloss/io/options_json.h"
+
+namespace gloss::train {
+
+TrainOptions resolve(Typed<TrainOptions> options) {
+  TrainOptions& o = options.value;
+  if (o.train.size() != 2) throw UsageError("--train takes two files: the source text and its translation");
+  if (o.valid.size() != 2) throw UsageError("--valid takes two files: the source text and its translation");
+  if (o.output.empty()) throw UsageError("--output is missing: the folder to put the model in");
+  const models::TransformerConfig preset = models::transformer_preset(o.preset);
+  // 0 stands for the preset's number, typed or not.
+  const auto fill = [](int64_t& field, int64_t value) {
+    if (field == 0) field = value;
+  };
+  fill(o.d_model, preset.d_model);
+  fill(o.encoder_layers, preset.encoder.layers);
+  fill(o.decoder_layers, preset.decoder.layers);
+  fill(o.encoder_heads, preset.encoder.heads);
+  fill(o.decoder_heads, preset.decoder.heads);
+  fill(o.encoder_ff, preset.encoder.d_ff);
+  fill(o.decoder_ff, preset.decoder.d_ff);
+  if (o.preset != "tiny") options.suggest(o.learning_rate, o.preset == "small" ? 1e-3 : 5e-4);
+  if (o.paper) {
+    models::TransformerConfig paper;
+    models::apply_paper(paper);
+    options.suggest(o.positions, paper.positions);
+    options.suggest(o.activation, paper.activation);
+    options.suggest(o.pre_norm, paper.pre_norm);
+    options.suggest(o.scale_embedding, paper.scale_embedding);
+    options.suggest(o.dropout, paper.dropout);
+    options.suggest(o.attention_dropout, paper.attention_dropout);
+    options.suggest(o.activation_dropout, paper.activation_dropout);
+    options.suggest(o.schedule, Schedule::paper);
+    options.suggest(o.learning_rate, 1.0);
+    options.suggest(o.warmup, 4000);
+    options.suggest(o.label_smoothing, 0.1);
+    options.suggest(o.clip_norm, 0.0);
+  }
+  if (o.threads == 0) o.threads = std::max(1u, std::thread::hardware_concurrency());
+  return o;
+}
+
+models::TransformerConfig model_config(const TrainOptions& o, const text::Tokenizer& tokenizer) {
+  models::TransformerConfig config;
+  config.source_vocabulary = tokenizer.source_vocabulary().size();
+  config.target_vocabulary = tokenizer.target_vocabulary().size();
+  config.d_model = o.d_model;
+  config.encoder = {o.encoder_layers, o.encoder_heads, o.encoder_ff};
+  config.decoder = {o.decoder_layers, o.decoder_heads, o.decoder_ff};
+  config.activation = o.activation;
+  config.positions = o.positions;
+  config.scale_embedding = o.scale_embedding;
+  config.pre_norm = o.pre_norm;
+  config.share_embeddings = tokenizer.shares_vocabulary();
+  config.tie_output = o.tie_output;
+  config.dropout = o.dropout;
+  config.attention_dropout = o.attention_dropout;
+  config.activation_dropout = o.activation_dropout;
+  config.symbols.end = tokenizer.target_vocabulary().end_id();
+  config.symbols.pad = tokenizer.target_vocabulary().pad_id();
+  config.symbols.start = config.symbols.pad;
+  config.zero_start_embedding = true;
+  models::validate(config);
+  return config;
+}
+
+std::string identity(const TrainOptions& options, const std::string& corpus, const std::string& validation) {
+  nlohmann::ordered_json j = io::options_to_json(options);
+  for (const char* may_change :
+       {"train", "valid", "output", "overwrite", "replace_invalid", "minutes", "max_updates", "max_epochs",
+        "patience", "save_every", "threads", "preset"}) {
+    j.erase(may_change);
+  }
+  j["training_text"] = corpus;
+  j["validation_text"] = validation;
+  return j.dump(2);
+}
+
+uint64_t memory_estimate(const TrainOptions& o, const models::TransformerConfig& config, size_t values) {
+  // Rows that backward keeps, a token and layer, in units of its width: fused projections, attention and its
+  // result, sums and results of two or three Add & Norms, the hidden layer.
+  const auto layer = [&](const models::StackConfig& stack, int64_t attentions) {
+    return stack.layers * (attentions * 6 + 4 * (attentions + 1)) * config.d_model +
+           stack.layers * 2 * stack.d_ff;
+  };
+  const int64_t row = layer(config.encoder, 1) + layer(config.decoder, 2);
+  const int64_t logits = 512 * config.target_vocabulary;
+  return sizeof(float) * (4 * values + static_cast<uint64_t>(o.batch_tokens * row + logits +
+                                                             config.target_vocabulary * config.d_model));
+}
+
+}  // namespace gloss::train

@@ -1,0 +1,34 @@
+// Judging a model on parallel text it does not learn from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gloss/data/batches.h"
+#include "gloss/data/corpus.h"
+#include "gloss/models/model.h"
+#include "gloss/text/tokenizer.h"
+
+namespace gloss::train {
+
+struct ValidationScores {
+  double perplexity = 0;  // e^(negative log-likelihood a target piece), without label smoothing
+  double bleu = -1;       // of greedy translations, detokenised, 13a; -1: not asked for
+};
+
+class Validation {
+ public:
+  // The corpus must outlive this object.
+  Validation(const data::ParallelCorpus& corpus, const text::Tokenizer& tokenizer, int64_t batch_tokens,
+             bool bleu);
+  ValidationScores operator()(Context& context, const models::Model& model) const;
+  int64_t pairs() const;
+
+ private:
+  const data::ParallelCorpus& corpus_;
+  text::Tokenizer tokenizer_;
+  data::ValidationBatches batches_;
+  bool bleu_;
+};
+
+}  // namespace gloss::train
