@@ -186,7 +186,7 @@ TEST(BatchStream, CountsSkippedPairsOfAResumedEpochWhole) {
 
 TEST(BatchStream, BatchesAreNearlyFullEvenAndOfLikeLengths) {
   const auto& f = fixture();
-  BatchStream stream(*f.corpus, *f.tokenizer, options_with(800, 100000));
+  BatchStream stream(*f.corpus, *f.tokenizer, options_with(300, 100000));
   const auto batches = epoch(stream);
   int64_t total = 0, smallest = INT64_MAX, spread = 0;
   for (const TokenBatch& batch : batches) {
@@ -199,9 +199,9 @@ TEST(BatchStream, BatchesAreNearlyFullEvenAndOfLikeLengths) {
   }
   const auto count = static_cast<int64_t>(batches.size());
   ASSERT_GT(count, 10);
-  EXPECT_LE((count - 2) * 800, total);  // no more batches than needed but one
+  EXPECT_LE((count - 2) * 300, total);  // no more batches than needed but one
   EXPECT_GE(smallest, total / count * 3 / 4);
-  EXPECT_LE(spread, 40);
+  EXPECT_LE(spread, 20);
   // Shuffled: lengths do not rise from batch to batch.
   EXPECT_FALSE(std::is_sorted(batches.begin(), batches.end(), [](const TokenBatch& a, const TokenBatch& b) {
     return a.target.offsets.longest() < b.target.offsets.longest();
