@@ -59,17 +59,11 @@ Vocabulary Vocabulary::load(const std::filesystem::path& path) {
   for (auto& [id, piece] : entries) {
     const auto expected = static_cast<int64_t>(pieces.size());
     if (id < expected)
-      fail(
-          "in {} the pieces {} and {} both have the id {}: every id must belong to one piece; export the "
-          "model "
-          "again",
-          name, io::in_quotes(pieces.back()), io::in_quotes(piece), id);
+      fail("in {} the pieces {} and {} both have the id {}: export the model again", name,
+           io::in_quotes(pieces.back()), io::in_quotes(piece), id);
     if (id != expected)
-      fail(
-          "{} misses a piece: no piece has the id {} (the next is {}, id {}), but the ids of {} pieces "
-          "must run "
-          "from 0 to {}; export the model again",
-          name, expected, io::in_quotes(piece), id, entries.size(), entries.size() - 1);
+      fail("{} misses a piece: none of its {} has the id {} (the next is {}, id {}): export the model again",
+           name, entries.size(), expected, io::in_quotes(piece), id);
     pieces.push_back(std::move(piece));
   }
   return Vocabulary(std::move(pieces), name);
