@@ -63,7 +63,8 @@ void add_options(CLI::App& app, Typed<Options>& options) {
       std::string type = field.placeholder();
       if (!field.choices().empty()) {
         type.clear();
-        for (const auto& [number, choice] : field.choices()) type += (type.empty() ? "" : "|") + choice;
+        for (const auto& [number, choice] : field.choices())
+          type.append(type.empty() ? "" : "|").append(choice);
       }
       option->type_name(type)->group(field.group());
       if (const std::string text = field_text(field, value); !text.empty()) option->default_str(text);

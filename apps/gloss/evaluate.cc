@@ -1,0 +1,197 @@
+// gloss evaluate: BLEU, chrF, exact matches and perplexity.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "command.h"
+#include "gloss/decode/translator.h"
+#include "gloss/evaluate/bleu.h"
+#include "gloss/evaluate/chrf.h"
+#include "option_table.h"
+#include "streams.h"
+
+namespace gloss::cli {
+namespace {
+
+struct EvaluateCommand {
+  std::string model, source, hypothesis, output;
+  std::vector<std::string> reference;
+  evaluate::Tokenizer tokenize = evaluate::Tokenizer::v13a;
+  bool lowercase = false, json = false, replace_invalid = false;
+  decode::TranslateOptions translate;
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& visit) {
+    using evaluate::Tokenizer;
+    visit(Field("source", "FILE", "text to translate with MODEL"), self.source);
+    visit(Field("hypothesis", "FILE", "translations made elsewhere, instead of MODEL and --source"),
+          self.hypothesis);
+    visit(Field("reference", "FILE...", "what is right, line for line; several are alternatives"),
+          self.reference);
+    visit(Field("output", "FILE", "write the translations"), self.output);
+    visit(Field("tokenize", "T", "how BLEU splits words, as sacreBLEU does")
+              .choices<Tokenizer>(
+                  {{Tokenizer::v13a, "13a"}, {Tokenizer::intl, "intl"}, {Tokenizer::none, "none"}}),
+          self.tokenize);
+    visit(Field("lowercase", "", "ignore case; one JSON object instead of lines"), self.lowercase);
+    visit(Field("json", "", ""), self.json);
+    decode::TranslateOptions::fields(self.translate, visit);
+    visit(Field("replace-invalid", "", "put U+FFFD in place of bytes that are not UTF-8"),
+          self.replace_invalid);
+  }
+};
+
+std::vector<std::string> read_lines(const std::string& file, text::InvalidUtf8 invalid) {
+  Inputs input({file}, invalid);
+  std::vector<std::string> lines;
+  for (text::Line line; input.next(line);) lines.push_back(std::move(line.text));
+  report_replaced(input.replaced_lines());
+  return lines;
+}
+
+// What the model makes of the first reference.
+struct Perplexity {
+  double value = 0;
+  int64_t tokens = 0;
+};
+
+Perplexity perplexity(const decode::Translator& translator, const std::vector<std::string>& source,
+                      const std::vector<std::string>& reference, int threads) {
+  size_t next = 0;
+  double total = 0;
+  Perplexity result;
+  translator.score({[&](std::string& a, std::string& b) {
+                     if (next == source.size()) return false;
+                     a = source[next];
+                     b = reference[next++];
+                     return true;
+                   }},
+                   threads, [&](const decode::ScoredPair& pair) {
+                     total += pair.log_probability;
+                     result.tokens += static_cast<int64_t>(pair.tokens.size());
+                   });
+  result.value = std::exp(-total / static_cast<double>(std::max<int64_t>(1, result.tokens)));
+  return result;
+}
+
+int64_t exact_matches(const std::vector<std::string>& hypotheses, const evaluate::References& references) {
+  int64_t count = 0;
+  for (size_t i = 0; i < hypotheses.size(); ++i) {
+    for (const auto& reference : references) {
+      if (hypotheses[i] != reference[i]) continue;
+      ++count;
+      break;
+    }
+  }
+  return count;
+}
+
+// "BLEU|nrefs:1|... = 41.02 ...", as sacreBLEU prints it.
+std::string signed_line(const std::string& text, const std::string& signature) {
+  const size_t name = text.find(' ');
+  return fmt::format("{}|{}{}", text.substr(0, name), signature, text.substr(name));
+}
+
+void print_results(const EvaluateCommand& command, const std::vector<std::string>& hypotheses,
+                   const evaluate::References& references, const std::optional<Perplexity>& model) {
+  const evaluate::BleuScore bleu = evaluate::bleu(hypotheses, references,
+                                                  {.tokenizer = command.tokenize,
+                                                   .lowercase = command.lowercase,
+                                                   .smoothing = evaluate::Smoothing::exp,
+                                                   .effective_order = false});
+  evaluate::ChrfOptions chrf_options;
+  chrf_options.lowercase = command.lowercase;
+  const evaluate::ChrfScore chrf = evaluate::chrf(hypotheses, references, chrf_options);
+  const int64_t exact = exact_matches(hypotheses, references);
+  const auto lines = static_cast<int64_t>(hypotheses.size());
+  const double share = 100.0 * static_cast<double>(exact) / static_cast<double>(lines);
+  Output output("");
+  if (command.json) {
+    nlohmann::ordered_json json = {{"lines", lines},
+                                   {"bleu",
+                                    {{"score", bleu.score},
+                                     {"signature", bleu.signature()},
+                                     {"precisions", bleu.precisions},
+                                     {"brevity_penalty", bleu.brevity_penalty},
+                                     {"hypothesis_length", bleu.hypothesis_length},
+                                     {"reference_length", bleu.reference_length}}},
+                                   {"chrf", {{"score", chrf.score}, {"signature", chrf.signature()}}},
+                                   {"exact_match", {{"count", exact}, {"percent", share}}}};
+    if (model) json["perplexity"] = {{"value", model->value}, {"pieces", model->tokens}};
+    output.write(json.dump(2) + "\n");
+  } else {
+    output.write(signed_line(bleu.text(), bleu.signature()) + "\n");
+    output.write(signed_line(chrf.text(), chrf.signature()) + "\n");
+    output.write(fmt::format("exact match = {:.2f} % ({} of {} lines)\n", share, exact, lines));
+    if (model)
+      output.write(fmt::format("perplexity = {:.4f} ({} pieces of the {}reference)\n", model->value,
+                               model->tokens, references.size() > 1 ? "first " : ""));
+  }
+  output.commit();
+}
+
+int run(Typed<EvaluateCommand>& typed) {
+  EvaluateCommand& command = typed.value;
+  const bool translates = command.hypothesis.empty();
+  if (command.reference.empty()) throw UsageError("evaluate needs --reference FILE");
+  if (translates && (command.model.empty() || command.source.empty()))
+    throw UsageError("evaluate needs MODEL and --source FILE to translate, or --hypothesis FILE to score");
+  if (!translates && (!command.model.empty() || !command.source.empty() || !command.output.empty()))
+    throw UsageError("--hypothesis is scored as it stands: leave out MODEL, --source and --output");
+  decode::TranslateOptions& options = command.translate;
+  typed.suggest(options.search.beam, std::max(options.search.beam, options.search.n_best));
+  decode::search_options(options, 1);
+
+  const auto invalid = command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail;
+  const std::string& file = translates ? command.source : command.hypothesis;
+  std::vector<std::string> lines = read_lines(file, invalid);
+  require(!lines.empty(), "{} holds no line: there is nothing to evaluate", file);
+  evaluate::References references;
+  for (const std::string& reference : command.reference) {
+    references.push_back(read_lines(reference, invalid));
+    require(references.back().size() == lines.size(),
+            "{} has {} lines and {} has {}: each line needs its reference", file, lines.size(), reference,
+            references.back().size());
+  }
+  if (!translates) {
+    print_results(command, lines, references, std::nullopt);
+    return 0;
+  }
+  std::optional<Output> written;
+  if (!command.output.empty()) written.emplace(command.output);
+  const decode::Translator translator(command.model);
+  std::vector<std::string> hypotheses;
+  for (const decode::Translation& translation : translator.translate(lines, options))
+    hypotheses.push_back(translation.text());
+  if (written) {
+    for (const std::string& line : hypotheses) written->write(line + "\n");
+    written->commit();
+  }
+  print_results(command, hypotheses, references,
+                perplexity(translator, lines, references.front(), options.threads));
+  return 0;
+}
+
+}  // namespace
+
+Run add_evaluate(CLI::App& program) {
+  CLI::App& app = add_command(
+      program,
+      {"evaluate",
+       "[MODEL] --source FILE | --hypothesis FILE  --reference FILE... [OPTIONS]",
+       "BLEU, chrF, exact matches and perplexity",
+       "Translates and scores, or scores what is translated already. BLEU and chrF equal sacreBLEU's.\n"
+       "Takes the options of gloss translate that change results, too (--help-all).",
+       "gloss evaluate models/en-de --source test.en --reference test.de",
+       {"source", "hypothesis", "reference", "output", "tokenize", "lowercase", "json", "beam",
+        "length-penalty", "batch", "threads", "workers", "replace-invalid"}});
+  auto typed = std::make_shared<Typed<EvaluateCommand>>();
+  app.add_option("MODEL", typed->value.model, "model folder");
+  add_options(app, *typed);
+  return [typed] { return run(*typed); };
+}
+
+}  // namespace gloss::cli

@@ -1,0 +1,183 @@
+// gloss info: what a model folder holds, and the memory that translating with it takes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "command.h"
+#include "gloss/attention/kv_cache.h"
+#include "gloss/io/json_file.h"
+#include "gloss/models/model_folder.h"
+#include "option_table.h"
+#include "streams.h"
+
+namespace gloss::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InfoCommand {
+  std::string model;
+  int64_t source_length = 30, target_length = 30, batch = 64, beam = 5;
+  bool json = false;
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& visit) {
+    visit(Field("source-length", "N", "pieces of a sentence, for the memory of the cache").range(1, 1 << 24),
+          self.source_length);
+    visit(Field("target-length", "N", "").range(1, 1 << 24), self.target_length);
+    visit(Field("batch", "N", "sentences at a time, and hypotheses of each").range(1, 1 << 16), self.batch);
+    visit(Field("beam", "N", "").range(1, 4096), self.beam);
+    visit(Field("json", "", "one JSON object instead of lines"), self.json);
+  }
+};
+
+Json parameters_of(const models::Model& model) {
+  int64_t embeddings = 0, encoder = 0, decoder = 0, output = 0;
+  model.parameters().each_part([&](const std::string& name, const Tensor<float>& value) {
+    if (name.find("embed_tokens") != std::string::npos || name == "model.shared.weight") {
+      embeddings += value.size();
+    } else if (name.starts_with("model.encoder.")) {
+      encoder += value.size();
+    } else if (name.starts_with("model.decoder.")) {
+      decoder += value.size();
+    } else {
+      output += value.size();
+    }
+  });
+  return {{"total", model.parameters().count()},
+          {"embeddings", embeddings},
+          {"encoder", encoder},
+          {"decoder", decoder},
+          {"output", output}};
+}
+
+// Payload by the formula: layers x bytes an element x (2 n d x batch x beam for self-attention, 2 m d x batch
+// for cross-attention). The tables of ancestors and the spare capacity are those of a cache that holds one
+// such sentence in rows of one number, times the rest.
+Json cache_of(const models::Model& model, const InfoCommand& command) {
+  constexpr int64_t kMeasured = 4096;  // tokens: the tables are of quadratic cost to fill
+  const models::CacheCost cost = model.cache_cost();
+  const int64_t rows = command.target_length * command.beam;
+  Json json = {{"source_length", command.source_length},
+               {"target_length", command.target_length},
+               {"batch", command.batch},
+               {"beam", command.beam},
+               {"layers", cost.layers}};
+  const int64_t self = cost.self_bytes * rows * command.batch;
+  const int64_t memory = cost.memory_bytes * command.source_length * command.batch;
+  json["self_attention_bytes"] = self;
+  json["cross_attention_bytes"] = memory;
+  json["payload_bytes"] = self + memory;
+  if (command.target_length > kMeasured) return json;
+  Arena arena;
+  attention::KvCache<float> cache(arena, 1, {0, 1}, {0, 1});
+  cache.open(0);
+  for (int64_t token = 0; token < command.target_length; ++token) {
+    std::vector<attention::KvCache<float>::Extension> step(static_cast<size_t>(command.beam));
+    for (size_t row = 0; token > 0 && row < step.size(); ++row) step[row].parent = static_cast<int>(row);
+    cache.begin_step(step);
+  }
+  const auto size = cache.size();
+  json["table_bytes"] = size.table_bytes * command.batch;
+  json["spare_bytes"] =
+      size.spare_bytes / static_cast<int64_t>(sizeof(float)) * cost.self_bytes * command.batch;
+  return json;
+}
+
+Json files_of(const std::filesystem::path& folder) {
+  std::vector<std::pair<std::string, uint64_t>> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.emplace_back(entry.path().filename().string(), entry.file_size());
+  }
+  std::sort(files.begin(), files.end());
+  Json json = Json::object();
+  for (const auto& [name, bytes] : files) json[name] = bytes;
+  return json;
+}
+
+std::string grouped(int64_t number) {  // 1,234,567
+  std::string digits = std::to_string(number);
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), 1, ',');
+  return digits;
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string text_of(const std::string& folder, const Json& info) {
+  std::string out = fmt::format("{}\n\nparameters\n", folder);
+  for (const auto& [part, count] : info["parameters"].items())
+    out += fmt::format("  {:<24} {:>16}\n", part, grouped(count.get<int64_t>()));
+  out += "\narchitecture\n";
+  for (const char* key :
+       {"model_type", "d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads",
+        "decoder_attention_heads", "encoder_ffn_dim", "decoder_ffn_dim", "activation_function",
+        "position_layout", "normalize_before", "tie_word_embeddings", "vocab_size", "decoder_vocab_size"}) {
+    if (info["config"].contains(key))
+      out += fmt::format("  {:<24} {:>16}\n", key, text_of(info["config"][key]));
+  }
+  const Json& cache = info["cache"];
+  out += fmt::format("\nkey/value cache in bytes: {} layers, {} + {} pieces, batch {}, beam {}\n",
+                     cache["layers"].get<int64_t>(), cache["source_length"].get<int64_t>(),
+                     cache["target_length"].get<int64_t>(), cache["batch"].get<int64_t>(),
+                     cache["beam"].get<int64_t>());
+  const auto bytes = [&](const char* label, const char* key) {
+    out += fmt::format("  {:<24} {:>16}\n", label, grouped(cache[key].get<int64_t>()));
+  };
+  bytes("self-attention", "self_attention_bytes");
+  bytes("cross-attention", "cross_attention_bytes");
+  bytes("together", "payload_bytes");
+  if (cache.contains("table_bytes")) {
+    out += fmt::format("  {:<24} {:>16} + {}\n", "tables + spare capacity",
+                       grouped(cache["table_bytes"].get<int64_t>()),
+                       grouped(cache["spare_bytes"].get<int64_t>()));
+  }
+  out += "\nfiles in bytes\n";
+  for (const auto& [name, size] : info["files"].items())
+    out += fmt::format("  {:<24} {:>16}\n", name, grouped(size.get<int64_t>()));
+  if (info.contains("training")) {
+    out += "\ntraining\n";
+    for (const auto& [key, value] : info["training"].items()) {
+      if (value.is_primitive()) out += fmt::format("  {:<24} {:>16}\n", key, text_of(value));
+    }
+  }
+  return out;
+}
+
+int run(const InfoCommand& command) {
+  const std::filesystem::path folder = command.model;
+  Arena arena;
+  const auto model = models::load_model(folder, arena);
+  Json info = {{"parameters", parameters_of(*model)},
+               {"config", model->config_json()},
+               {"cache", cache_of(*model, command)},
+               {"files", files_of(folder)}};
+  if (std::filesystem::exists(folder / "gloss.json")) info["training"] = io::read_json(folder / "gloss.json");
+  Output output("");
+  output.write(command.json ? info.dump(2) + "\n" : text_of(command.model, info));
+  output.commit();
+  return 0;
+}
+
+}  // namespace
+
+Run add_info(CLI::App& program) {
+  CLI::App& app = add_command(
+      program,
+      {"info", "MODEL [OPTIONS]", "what a model folder holds, and the memory of its cache",
+       "Prints parameters by part, numbers of the architecture, files and their sizes, the training if\n"
+       "the folder tells, and the bytes of the key/value cache for sentences of given lengths.",
+       "gloss info models/en-de --source-length 30 --target-length 30 --batch 64 --beam 5"});
+  auto typed = std::make_shared<Typed<InfoCommand>>();
+  app.add_option("MODEL", typed->value.model, "model folder")->required();
+  add_options(app, *typed);
+  return [typed] { return run(typed->value); };
+}
+
+}  // namespace gloss::cli

@@ -1,0 +1,126 @@
+// gloss score: how probable a model finds translations that are there already.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "gloss/decode/translator.h"
+#include "option_table.h"
+#include "streams.h"
+
+namespace gloss::cli {
+namespace {
+
+struct ScoreCommand {
+  std::string model, source, target, output;
+  bool tokens = false, json = false, replace_invalid = false;
+  int threads = 0;
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& visit) {
+    visit(Field("source", "FILE", "text, one segment a line"), self.source);
+    visit(Field("target", "FILE", "its translation, line for line"), self.target);
+    visit(Field("output", "FILE", "write to a file, whole or not at all, instead of standard output"),
+          self.output);
+    visit(Field("tokens", "", "append each piece with its log-probability"), self.tokens);
+    visit(Field("json", "", "one JSON object a pair"), self.json);
+    visit(Field("threads", "N", "to compute with; 0: one a core").range(0, 1024), self.threads);
+    visit(Field("replace-invalid", "", "put U+FFFD in place of bytes that are not UTF-8"),
+          self.replace_invalid);
+  }
+};
+
+// Two files line by line, which must end together.
+class Pairs {
+ public:
+  Pairs(const ScoreCommand& command, text::InvalidUtf8 invalid)
+      : source_file_(command.source),
+        target_file_(command.target),
+        source_({command.source}, invalid),
+        target_({command.target}, invalid) {}
+
+  bool next(std::string& source, std::string& target) {
+    text::Line a, b;
+    const bool more = source_.next(a), as_well = target_.next(b);
+    if (more != as_well) {
+      int64_t rest = 1;
+      for (text::Line line; (more ? source_ : target_).next(line);) ++rest;
+      fail("{} has {} lines and {} has {}: each line needs its translation", source_file_,
+           lines_ + (more ? rest : 0), target_file_, lines_ + (more ? 0 : rest));
+    }
+    if (!more) return false;
+    ++lines_;
+    source = std::move(a.text);
+    target = std::move(b.text);
+    return true;
+  }
+  bool ready() const { return source_.ready() && target_.ready(); }
+  int64_t replaced_lines() const { return source_.replaced_lines() + target_.replaced_lines(); }
+
+ private:
+  std::string source_file_, target_file_;
+  Inputs source_, target_;
+  int64_t lines_ = 0;
+};
+
+int run(const ScoreCommand& command) {
+  if (command.source.empty() || command.target.empty())
+    throw UsageError("score needs --source FILE and --target FILE");
+  if (command.json && command.tokens)
+    throw UsageError("--json has the pieces already: leave out --tokens or --json");
+  Pairs pairs(command, command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail);
+  Output output(command.output);
+  const decode::Translator translator(command.model);
+  const text::Vocabulary& vocabulary = translator.tokenizer().target_vocabulary();
+
+  double total = 0;
+  int64_t tokens = 0, lines = 0;
+  const decode::PairSource source{[&](std::string& a, std::string& b) { return pairs.next(a, b); },
+                                  [&] { return pairs.ready(); }};
+  translator.score(source, command.threads, [&](const decode::ScoredPair& pair) {
+    total += pair.log_probability;
+    tokens += static_cast<int64_t>(pair.tokens.size());
+    ++lines;
+    if (command.json) {
+      nlohmann::ordered_json pieces = nlohmann::ordered_json::array();
+      for (const int32_t token : pair.tokens) pieces.push_back(vocabulary.piece(token));
+      const nlohmann::ordered_json json = {{"line", lines},
+                                           {"log_probability", pair.log_probability},
+                                           {"pieces", pieces},
+                                           {"token_log_probabilities", pair.log_probabilities}};
+      output.write(json.dump());
+    } else {
+      output.write(fmt::format("{:.6f}", pair.log_probability));
+      for (size_t i = 0; command.tokens && i < pair.tokens.size(); ++i)
+        output.write(fmt::format("\t{} {:.6f}", vocabulary.piece(pair.tokens[i]), pair.log_probabilities[i]));
+    }
+    output.write("\n");
+    if (lines % 64 == 0) output.flush();
+  });
+  output.commit();
+  report_replaced(pairs.replaced_lines());
+  if (tokens > 0) {
+    fmt::print(stderr, "{} lines, {} pieces, log-probability {:.4f}, perplexity {:.4f}\n", lines, tokens,
+               total, std::exp(-total / static_cast<double>(tokens)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Run add_score(CLI::App& program) {
+  CLI::App& app = add_command(
+      program, {"score", "MODEL --source FILE --target FILE [OPTIONS]", "score given translations",
+                "Prints log P(target | source), the sum over the target's pieces, for each pair of lines;\n"
+                "the perplexity of all pieces goes to standard error.",
+                "gloss score models/en-de --source test.en --target test.de"});
+  auto typed = std::make_shared<Typed<ScoreCommand>>();
+  app.add_option("MODEL", typed->value.model, "model folder")->required();
+  add_options(app, *typed);
+  return [typed] { return run(typed->value); };
+}
+
+}  // namespace gloss::cli

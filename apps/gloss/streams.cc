@@ -1,0 +1,79 @@
+#include "streams.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "gloss/base/error.h"
+
+namespace gloss::cli {
+namespace {
+constexpr size_t kBufferBytes = size_t{1} << 16;
+}
+
+Inputs::Inputs(const std::vector<std::string>& files, text::InvalidUtf8 invalid) {
+  for (const std::string& file : files) {
+    readers_.push_back(file == "-"
+                           ? std::make_unique<text::LineReader>(STDIN_FILENO, "standard input", invalid)
+                           : std::make_unique<text::LineReader>(file, invalid));
+  }
+  if (files.empty())
+    readers_.push_back(std::make_unique<text::LineReader>(STDIN_FILENO, "standard input", invalid));
+}
+
+bool Inputs::next(text::Line& line) {
+  for (; current_ < readers_.size(); ++current_) {
+    if (readers_[current_]->next(line)) return true;
+  }
+  return false;
+}
+
+bool Inputs::ready() const {
+  return current_ == readers_.size() || readers_[current_]->ready();
+}
+
+int64_t Inputs::replaced_lines() const {
+  int64_t lines = 0;
+  for (const auto& reader : readers_) lines += reader->replaced_lines();
+  return lines;
+}
+
+void report_replaced(int64_t lines) {
+  if (lines > 0) fmt::print(stderr, "gloss: bytes that are not UTF-8 were replaced in {} lines\n", lines);
+}
+
+Output::Output(const std::string& file) {
+  if (!file.empty() && file != "-") file_.emplace(file);
+}
+
+void Output::write(std::string_view text) {
+  if (file_) {
+    file_->write(text);
+    return;
+  }
+  buffer_ += text;
+  if (buffer_.size() >= kBufferBytes) flush();
+}
+
+void Output::flush() {
+  if (file_) return;
+  size_t done = 0;
+  while (done < buffer_.size()) {
+    const ssize_t count = ::write(STDOUT_FILENO, buffer_.data() + done, buffer_.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    require(count >= 0, "standard output cannot be written ({}): what was written so far is incomplete",
+            std::strerror(errno));
+    done += static_cast<size_t>(count);
+  }
+  buffer_.clear();
+}
+
+void Output::commit() {
+  flush();
+  if (file_) file_->commit();
+}
+
+}  // namespace gloss::cli

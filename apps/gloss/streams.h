@@ -1,0 +1,47 @@
+// Where lines come from and results go to.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gloss/io/atomic_file.h"
+#include "gloss/text/lines.h"
+
+namespace gloss::cli {
+
+// The lines of several files one after another, or of standard input.
+class Inputs {
+ public:
+  // Opens every file at once, so that a missing one is known before the work begins. No files, or "-":
+  // standard input.
+  Inputs(const std::vector<std::string>& files, text::InvalidUtf8 invalid);
+  bool next(text::Line& line);
+  bool ready() const;
+  int64_t replaced_lines() const;
+
+ private:
+  std::vector<std::unique_ptr<text::LineReader>> readers_;
+  size_t current_ = 0;
+};
+
+// Says on standard error in how many lines bad bytes were replaced, if in any.
+void report_replaced(int64_t lines);
+
+// Standard output, or a file that is whole or absent.
+class Output {
+ public:
+  // Fails now if the file cannot be written. An empty name or "-" is standard output.
+  explicit Output(const std::string& file);
+  void write(std::string_view text);
+  void flush();   // to standard output; a file waits for commit()
+  void commit();  // all was written
+
+ private:
+  std::optional<io::AtomicFile> file_;
+  std::string buffer_;
+};
+
+}  // namespace gloss::cli

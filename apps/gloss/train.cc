@@ -1,0 +1,95 @@
+// gloss train: a model folder out of two parallel text files.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "command.h"
+#include "gloss/train/trainer.h"
+#include "option_table.h"
+
+namespace gloss::cli {
+namespace {
+
+// Written by the signal handler, which can reach nothing but what is static.
+std::atomic<bool> stop_training{false};
+volatile std::sig_atomic_t stopping_signal = 0;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only store what needs no lock");
+
+void handle_stop(int signal) {
+  stopping_signal = signal;
+  stop_training.store(true);
+}
+
+// The first signal saves and leaves; a second one ends the program at once.
+void install_stop_handlers() {
+  struct sigaction action {};
+  action.sa_handler = handle_stop;
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+}
+
+// A line that renews itself on a terminal; in a log file one now and then.
+class StandardError final : public train::Reporter {
+ public:
+  ~StandardError() override { end_line(); }
+  void message(std::string_view line) override {
+    end_line();
+    fmt::print(stderr, "{}\n", line);
+  }
+  void progress(std::string_view line) override {
+    if (terminal_) {
+      fmt::print(stderr, "\r{}\x1b[K", line);
+      std::fflush(stderr);
+      open_ = true;
+      return;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::seconds(30)) return;
+    last_ = now;
+    fmt::print(stderr, "{}\n", line);
+  }
+
+ private:
+  void end_line() {
+    if (open_) fmt::print(stderr, "\n");
+    open_ = false;
+  }
+
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  bool open_ = false;  // the cursor stands behind a progress line
+  std::chrono::steady_clock::time_point last_{};
+};
+
+int run(const Typed<train::TrainOptions>& options) {
+  install_stop_handlers();
+  StandardError reporter;
+  const train::Outcome outcome = train::run(options, reporter, stop_training);
+  reporter.message(outcome.reason);
+  // As a shell reports a program that a signal ended: what follows in a script must not take the model for
+  // finished.
+  return outcome.kind == train::Outcome::Kind::interrupted ? 128 + static_cast<int>(stopping_signal) : 0;
+}
+
+}  // namespace
+
+Run add_train(CLI::App& program) {
+  CLI::App& app = add_command(
+      program, {"train",
+                "--train SRC TGT --valid SRC TGT --output DIR [OPTIONS]",
+                "train a model from two parallel text files",
+                "Trains a Transformer; given again, the same command goes on where it was.",
+                "gloss train --train train.en train.de --valid val.en val.de --output models/en-de",
+                {"train", "valid", "output", "preset", "minutes", "max-updates", "max-epochs", "patience",
+                 "vocab-size", "batch-tokens", "learning-rate", "warmup", "dropout", "label-smoothing",
+                 "average", "seed", "threads", "paper"}});
+  auto options = std::make_shared<Typed<train::TrainOptions>>();
+  add_options(app, *options);
+  return [options] { return run(*options); };
+}
+
+}  // namespace gloss::cli
