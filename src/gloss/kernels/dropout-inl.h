@@ -18,10 +18,10 @@ HWY_INLINE Wide<float> dropout_factors(const Dropout& dropout, uint64_t index, f
   const hn::RebindToUnsigned<Wide<float>::D> du;
   const hn::RebindToSigned<Wide<float>::D> di;
   const auto low = hn::Set(du, dropout.key_low);
-  const auto high = hn::Set(du, dropout.key_high + static_cast<uint32_t>(index >> 32));
+  const auto high = hn::Set(du, dropout.key_high), spread = hn::Set(du, Dropout::spread(index));
   return each<float>([&](int i) {
     const uint32_t first = static_cast<uint32_t>(index) + static_cast<uint32_t>(i * Wide<float>::kLanes);
-    auto x = hn::Xor(hn::Iota(du, first), low);
+    auto x = hn::Add(hn::Xor(hn::Iota(du, first), low), spread);
     x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(du, 0x7FEB352Du));
     x = hn::Mul(hn::Add(hn::Xor(x, hn::ShiftRight<15>(x)), high), hn::Set(du, 0x846CA68Bu));
     x = hn::Xor(x, hn::ShiftRight<16>(x));

@@ -23,12 +23,15 @@ struct Dropout {
 
   // The factor of element `index`: 0 or `scale`. The vector form in dropout-inl.h gives the same.
   double factor(uint64_t index) const {
-    uint32_t x = static_cast<uint32_t>(index) ^ key_low;
+    uint32_t x = (static_cast<uint32_t>(index) ^ key_low) + spread(index);
     x = (x ^ (x >> 16)) * 0x7FEB352Du;  // the mixing steps of lowbias32 (C. Wellons), keyed in between
-    x = ((x ^ (x >> 15)) + key_high + static_cast<uint32_t>(index >> 32)) * 0x846CA68Bu;
+    x = ((x ^ (x >> 15)) + key_high) * 0x846CA68Bu;
     x ^= x >> 16;
     return static_cast<int32_t>(x >> 1) >= threshold ? scale : 0.0;
   }
+
+  // What the high half of an index adds: far apart for neighbours, and in front of all mixing.
+  static uint32_t spread(uint64_t index) { return static_cast<uint32_t>(index >> 32) * 0x9E3779B1u; }
 
   uint32_t key_low = 0, key_high = 0;
   int32_t threshold = 0;  // of 31 random bits
