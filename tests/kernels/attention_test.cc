@@ -1,0 +1,356 @@
+#include "gloss/kernels/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "gloss/kernels/attention_reference.h"
+#include "support/framed.h"
+#include "support/isas.h"
+
+namespace gloss::kernels {
+namespace {
+
+using tests::Framed;
+
+template <class T>
+constexpr double kNear = sizeof(T) == 4 ? 5e-5 : 1e-11;
+
+struct Shape {
+  int64_t heads, d_k, d_v;
+  std::vector<int64_t> n_q, n_k;
+  bool limited = false;  // by visible keys
+  double dropout = 0;
+};
+
+template <class T>
+std::vector<T> pick(const std::vector<double>& from) {
+  return {from.begin(), from.end()};
+}
+
+// Ragged sequences in hostile memory, and what attention and its reference make of them.
+template <class T>
+struct Case {
+  explicit Case(const Shape& of)
+      : shape(of), queries(Offsets::of_lengths(of.n_q)), keys(Offsets::of_lengths(of.n_k)) {
+    q = std::make_unique<Framed<T>>(Framed<T>::random(queries.total(), of.heads * of.d_k, 3, 5, 1));
+    k = std::make_unique<Framed<T>>(Framed<T>::random(keys.total(), of.heads * of.d_k, 1, 2, 2));
+    v = std::make_unique<Framed<T>>(Framed<T>::random(keys.total(), of.heads * of.d_v, 7, 1, 3));
+    up = std::make_unique<Framed<T>>(Framed<T>::random(queries.total(), of.heads * of.d_v, 2, 3, 4));
+    for (int64_t s = 0; s < queries.count(); ++s) {
+      for (int64_t i = 0; i < queries.length(s); ++i) {
+        const auto bound = static_cast<uint64_t>(keys.length(s)) + 2;
+        visible.push_back(of.limited ? static_cast<int64_t>(RandomKey(5).below(visible.size(), bound))
+                                     : keys.length(s));
+      }
+    }
+    in = {q->view(),
+          k->view(),
+          v->view(),
+          queries,
+          keys,
+          of.heads,
+          of.d_k,
+          of.d_v,
+          static_cast<T>(1 / std::sqrt(static_cast<double>(of.d_k))),
+          of.limited ? visible.data() : nullptr,
+          Dropout(of.dropout, RandomKey(6))};
+    up_weights = tests::random_values<T>(weight_offsets(in).back(), 7, 0.3);
+    find_mask();
+  }
+
+  // The factors of dropout [weights], found by looking at equal weights with unit values.
+  void find_mask() {
+    ThreadPool pool(1);
+    const int64_t widest = std::max<int64_t>(keys.longest(), 1);
+    std::vector<double> zeros(
+        static_cast<size_t>(std::max(queries.total(), keys.total()) * shape.heads * shape.d_k + 1));
+    std::vector<double> units(static_cast<size_t>(keys.total() * shape.heads * widest + 1));
+    std::vector<double> output(static_cast<size_t>(queries.total() * shape.heads * widest + 1));
+    for (int64_t s = 0; s < keys.count(); ++s) {
+      for (int64_t j = 0; j < keys.length(s); ++j) {
+        for (int64_t h = 0; h < shape.heads; ++h) {
+          units[static_cast<size_t>(((keys.begin(s) + j) * shape.heads + h) * widest + j)] = 1;
+        }
+      }
+    }
+    const int64_t w_k = shape.heads * shape.d_k, w_v = shape.heads * widest;
+    const Attention<double> probe{{zeros.data(), queries.total(), w_k, w_k},
+                                  {zeros.data(), keys.total(), w_k, w_k},
+                                  {units.data(), keys.total(), w_v, w_v},
+                                  queries,
+                                  keys,
+                                  shape.heads,
+                                  shape.d_k,
+                                  widest,
+                                  1,
+                                  nullptr,
+                                  in.dropout};
+    attention_forward<double>(pool, probe, {output.data(), queries.total(), w_v, w_v}, nullptr, nullptr,
+                              nullptr);
+    for (int64_t s = 0; s < queries.count(); ++s) {
+      for (int64_t h = 0; h < shape.heads; ++h) {
+        for (int64_t i = 0; i < queries.length(s); ++i) {
+          for (int64_t j = 0; j < keys.length(s); ++j) {
+            mask.push_back(output[static_cast<size_t>((queries.begin(s) + i) * w_v + h * widest + j)] *
+                           static_cast<double>(keys.length(s)));
+          }
+        }
+      }
+    }
+  }
+
+  std::vector<T> run_forward(ThreadPool& pool) const {
+    Framed<T> output(queries.total(), shape.heads * shape.d_v, 5, 2),
+        scores(1, weight_offsets(in).back(), 1, 0), weights(1, weight_offsets(in).back(), 2, 0),
+        quiet = output;
+    attention_forward<T>(pool, in, output.view(), nullptr, scores.view().data, weights.view().data);
+    attention_forward<T>(pool, in, quiet.view(), nullptr, nullptr, nullptr);
+    EXPECT_TRUE(output.frame_intact() && scores.frame_intact() && weights.frame_intact());
+    EXPECT_TRUE(tests::same_bits(output.values(), quiet.values()));
+    std::vector<T> all = output.values();
+    for (const T x : scores.values()) all.push_back(x);
+    for (const T x : weights.values()) all.push_back(x);
+    return all;
+  }
+
+  enum class Upstream { output, weights, both };
+  std::vector<T> run_backward(ThreadPool& pool, Upstream upstream, Accumulate accumulate) const {
+    Framed<T> output(queries.total(), shape.heads * shape.d_v, 5, 2);
+    std::vector<T> statistics(static_cast<size_t>(queries.total() * shape.heads * 2 + 1));
+    attention_forward<T>(pool, in, output.view(), statistics.data(), nullptr, nullptr);
+    Framed<T> dq(queries.total(), shape.heads * shape.d_k, 1, 3),
+        dk(keys.total(), shape.heads * shape.d_k, 2, 1), dv(keys.total(), shape.heads * shape.d_v, 3, 4);
+    if (accumulate == Accumulate::yes) {
+      for (Framed<T>* x : {&dq, &dk, &dv}) x->set(std::vector<T>(x->values().size(), T{1}));
+    }
+    AttentionGradient<T> gradient;
+    gradient.output = output.view();
+    if (upstream != Upstream::weights) gradient.doutput = up->view();
+    gradient.statistics = statistics.data();
+    if (upstream != Upstream::output) gradient.dweights = up_weights.data();
+    gradient.dquery = dq.view();
+    gradient.dkey = dk.view();
+    gradient.dvalue = dv.view();
+    gradient.accumulate_query = gradient.accumulate_key = gradient.accumulate_value = accumulate;
+    attention_backward(pool, in, gradient);
+    std::vector<T> all;
+    for (const Framed<T>* x : {&dq, &dk, &dv}) {
+      EXPECT_TRUE(x->frame_intact());
+      for (const T g : x->values()) all.push_back(g);
+    }
+    return all;
+  }
+
+  // Calls visit(sequence, head, reference head, mine) with the numbers of one head, dense in double.
+  template <class Visit>
+  void each_head(Visit visit) const {
+    const auto block = [](const Framed<T>& from, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+      std::vector<double> dense;
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t c = 0; c < cols; ++c)
+          dense.push_back(static_cast<double>(from.view().row(row + i)[col + c]));
+      }
+      return dense;
+    };
+    int64_t at = 0;
+    for (int64_t s = 0; s < queries.count(); ++s) {
+      const int64_t q0 = queries.begin(s), n_q = queries.length(s), k0 = keys.begin(s), n_k = keys.length(s);
+      for (int64_t h = 0; h < shape.heads; ++h) {
+        const std::vector<double> hq = block(*q, q0, n_q, h * shape.d_k, shape.d_k),
+                                  hk = block(*k, k0, n_k, h * shape.d_k, shape.d_k),
+                                  hv = block(*v, k0, n_k, h * shape.d_v, shape.d_v),
+                                  hup = block(*up, q0, n_q, h * shape.d_v, shape.d_v);
+        reference::AttentionHead head{
+            {hq.data(), n_q, shape.d_k, shape.d_k},
+            {hk.data(), n_k, shape.d_k, shape.d_k},
+            {hv.data(), n_k, shape.d_v, shape.d_v},
+            static_cast<double>(in.scale),
+            [&](int64_t i, int64_t j) { return j < visible[static_cast<size_t>(q0 + i)]; },
+            [&, at, n_k](int64_t i, int64_t j) { return mask[static_cast<size_t>(at + i * n_k + j)]; }};
+        visit(s, h, head, Matrix<const double>{hup.data(), n_q, shape.d_v, shape.d_v}, at);
+        at += n_q * n_k;
+      }
+    }
+  }
+
+  std::vector<double> want_forward() const {
+    const int64_t width = shape.heads * shape.d_v;
+    std::vector<double> output(static_cast<size_t>(queries.total() * width)), scores, weights;
+    each_head([&](int64_t s, int64_t h, const reference::AttentionHead& head, Matrix<const double>, int64_t) {
+      const auto r = reference::attention(head);
+      for (int64_t i = 0; i < head.query.rows; ++i) {
+        for (int64_t c = 0; c < shape.d_v; ++c) {
+          output[static_cast<size_t>((queries.begin(s) + i) * width + h * shape.d_v + c)] =
+              r.output[static_cast<size_t>(i * shape.d_v + c)];
+        }
+      }
+      scores.insert(scores.end(), r.scores.begin(), r.scores.end());
+      weights.insert(weights.end(), r.weights.begin(), r.weights.end());
+    });
+    output.insert(output.end(), scores.begin(), scores.end());
+    output.insert(output.end(), weights.begin(), weights.end());
+    return output;
+  }
+
+  std::vector<double> want_backward(Upstream upstream, double start) const {
+    const int64_t w_k = shape.heads * shape.d_k, w_v = shape.heads * shape.d_v;
+    std::vector<double> dq(static_cast<size_t>(queries.total() * w_k), start),
+        dk(static_cast<size_t>(keys.total() * w_k), start),
+        dv(static_cast<size_t>(keys.total() * w_v), start);
+    each_head(
+        [&](int64_t s, int64_t h, const reference::AttentionHead& head, Matrix<const double> d, int64_t at) {
+          const int64_t n_q = head.query.rows, n_k = head.key.rows;
+          std::vector<double> none(static_cast<size_t>(n_q * shape.d_v), 0.0), dw;
+          if (upstream == Upstream::weights) d.data = none.data();
+          if (upstream != Upstream::output)
+            dw = tests::doubles(
+                std::span(up_weights).subspan(static_cast<size_t>(at), static_cast<size_t>(n_q * n_k)));
+          const auto g = reference::attention_gradients(head, d, dw);
+          const auto put = [&](std::vector<double>& to, const std::vector<double>& from, int64_t row,
+                               int64_t rows, int64_t width, int64_t d_head) {
+            for (int64_t i = 0; i < rows; ++i) {
+              for (int64_t c = 0; c < d_head; ++c) {
+                to[static_cast<size_t>((row + i) * width + h * d_head + c)] +=
+                    from[static_cast<size_t>(i * d_head + c)];
+              }
+            }
+          };
+          put(dq, g.query, queries.begin(s), n_q, w_k, shape.d_k);
+          put(dk, g.key, keys.begin(s), n_k, w_k, shape.d_k);
+          put(dv, g.value, keys.begin(s), n_k, w_v, shape.d_v);
+        });
+    dq.insert(dq.end(), dk.begin(), dk.end());
+    dq.insert(dq.end(), dv.begin(), dv.end());
+    return dq;
+  }
+
+  Shape shape;
+  Offsets queries, keys;
+  std::unique_ptr<Framed<T>> q, k, v, up;
+  std::vector<int64_t> visible;
+  Attention<T> in;
+  std::vector<T> up_weights;
+  std::vector<double> mask;
+};
+
+std::vector<Shape> shapes() {
+  std::vector<Shape> all;
+  for (const bool limited : {false, true}) {
+    for (const double dropout : {0.0, 0.3}) {
+      for (const int64_t width : tests::kWidths) {
+        all.push_back({2, width, 17, {3, 0, 1, 4, 2}, {5, 2, 0, 17, 1}, limited, dropout});
+        all.push_back({2, 8, width, {1, 5}, {33, 16}, limited, dropout});
+      }
+      // Over the borders of tiles of 32 queries and 128 keys.
+      all.push_back({1, 5, 3, {31, 32, 33}, {127, 128, 129}, limited, dropout});
+      all.push_back({1, 16, 16, {70}, {300}, limited, dropout});
+    }
+  }
+  return all;
+}
+
+template <class T>
+class AttentionKernel : public ::testing::Test {};
+using Numbers = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(AttentionKernel, Numbers);
+
+TYPED_TEST(AttentionKernel, EqualsTheReference) {
+  using T = TypeParam;
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(testing::Message() << "d_k " << shape.d_k << " d_v " << shape.d_v << " first n_q "
+                                    << shape.n_q[0] << " limited " << shape.limited << " dropout "
+                                    << shape.dropout);
+    const Case<T> c(shape);
+    const std::vector<double> want = c.want_forward();
+    tests::same_everywhere<T>([&](ThreadPool& pool) { return c.run_forward(pool); },
+                              [&](const auto& got) { EXPECT_TRUE(tests::close(got, want, kNear<T>)); });
+    for (const auto upstream :
+         {Case<T>::Upstream::output, Case<T>::Upstream::weights, Case<T>::Upstream::both}) {
+      for (const Accumulate accumulate : {Accumulate::no, Accumulate::yes}) {
+        const std::vector<double> gradients =
+            c.want_backward(upstream, accumulate == Accumulate::yes ? 1 : 0);
+        tests::same_everywhere<T>(
+            [&](ThreadPool& pool) { return c.run_backward(pool, upstream, accumulate); },
+            [&](const auto& got) { EXPECT_TRUE(tests::close(got, gradients, kNear<T>)); });
+      }
+    }
+  }
+}
+
+TEST(AttentionKernelDropout, DropsTheShareItSaysRowByRow) {
+  const Case<double> c({4, 2, 2, {60, 60}, {100, 100}, false, 0.25});
+  std::vector<double> rows;
+  for (size_t i = 0; i < c.mask.size(); i += 100) {
+    rows.push_back(static_cast<double>(std::count(c.mask.begin() + static_cast<int64_t>(i),
+                                                  c.mask.begin() + static_cast<int64_t>(i) + 100, 0.0)));
+  }
+  const double mean = std::accumulate(rows.begin(), rows.end(), 0.0) / static_cast<double>(rows.size());
+  EXPECT_NEAR(mean, 25, 1);
+  // Binomial: the deviation of a row is sqrt(100 * 0.25 * 0.75) = 4.3.
+  double squares = 0;
+  for (const double r : rows) squares += (r - mean) * (r - mean) / static_cast<double>(rows.size());
+  EXPECT_NEAR(std::sqrt(squares), 4.33, 0.6);
+  // Neighbouring rows agree about a key as often as chance says: p^2 + (1 - p)^2.
+  double same = 0;
+  for (size_t i = 100; i < c.mask.size(); ++i) same += (c.mask[i] == 0) == (c.mask[i - 100] == 0);
+  EXPECT_NEAR(same / static_cast<double>(c.mask.size() - 100), 0.625, 0.01);
+}
+
+template <class T>
+void check_cached(int64_t heads, int64_t d_k, int64_t d_v, bool table) {
+  const std::vector<int64_t> counts{1, 0, 16, 17, 33, 5, 130};
+  const auto n = static_cast<int64_t>(counts.size());
+  const auto query = Framed<T>::random(n, heads * d_k, 3, 2, 1),
+             cache = Framed<T>::random(140, heads * (d_k + d_v), 5, 1, 2);
+  std::vector<std::vector<int32_t>> index;
+  std::vector<CachedRows<T>> rows;
+  for (size_t i = 0; i < counts.size(); ++i) index.push_back(tests::random_ids(counts[i], 140, i));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    rows.push_back(
+        {cache.view().data, cache.view().data + heads * d_k, table ? index[i].data() : nullptr, counts[i]});
+  }
+  const int64_t stride = cache.view().stride;
+  const CachedAttention<T> in{query.view(), rows, stride, stride, heads, d_k, d_v, static_cast<T>(0.3)};
+  std::vector<double> want;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t count = counts[static_cast<size_t>(i)];
+    for (int64_t h = 0; h < heads; ++h) {
+      std::vector<double> q, k, v;
+      for (int64_t c = 0; c < d_k; ++c) q.push_back(static_cast<double>(query.view().row(i)[h * d_k + c]));
+      for (int64_t t = 0; t < count; ++t) {
+        const T* row = cache.view().row(table ? index[static_cast<size_t>(i)][static_cast<size_t>(t)] : t);
+        for (int64_t c = 0; c < d_k; ++c) k.push_back(static_cast<double>(row[h * d_k + c]));
+        for (int64_t c = 0; c < d_v; ++c) v.push_back(static_cast<double>(row[heads * d_k + h * d_v + c]));
+      }
+      const auto r = reference::attention({{q.data(), 1, d_k, d_k},
+                                           {k.data(), count, d_k, d_k},
+                                           {v.data(), count, d_v, d_v},
+                                           static_cast<double>(in.scale),
+                                           [](int64_t, int64_t) { return true; }});
+      want.insert(want.end(), r.output.begin(), r.output.end());
+    }
+  }
+  tests::same_everywhere<T>(
+      [&](ThreadPool& pool) {
+        Framed<T> output(n, heads * d_v, 4, 3);
+        cached_attention(pool, in, output.view());
+        EXPECT_TRUE(output.frame_intact());
+        return output.values();
+      },
+      [&](const auto& got) { EXPECT_TRUE(tests::close(got, want, kNear<T>)); });
+}
+
+TYPED_TEST(AttentionKernel, CachedEqualsTheReference) {
+  for (const bool table : {false, true}) {
+    for (const int64_t width : tests::kWidths) {
+      SCOPED_TRACE(width);
+      check_cached<TypeParam>(2, width, 5, table);
+      check_cached<TypeParam>(3, 7, width, table);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gloss::kernels
