@@ -36,7 +36,7 @@ class ProgramHelp : public CLI::FormatterBase {
       out += fmt::format("  {:<20} {}\n", command->get_name(), command->get_description());
     out += "\nOptions of every command:\n";
     for (const CLI::Option* option : app->get_options()) {
-      out += fmt::format("  {:<20} {}\n", option->get_name() + (option->get_type_size() != 0 ? " NAME" : ""),
+      out += fmt::format("  {:<20} {}\n", option->get_name() + (option->get_items_expected_max() > 0 ? " NAME" : ""),
                          option->get_description());
     }
     return out + "\nHelp on a command:     gloss COMMAND --help\n";
@@ -102,7 +102,7 @@ int run(int argc, char** argv) {
     if (program.got_subcommand(name)) return command();
   }
   if (topic.empty()) {
-    print(program.help());
+    print(program.get_formatter()->make_help(&program, "", CLI::AppFormatMode::Normal));
     return 0;
   }
   for (const CLI::App* about : program.get_subcommands({})) {

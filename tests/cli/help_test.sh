@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Help fits a screen and shows an example; a wrong command line is told from a failure.
+source "$TESTS_CLI/common.sh"
+
+"$GLOSS" --version >version.txt
+grep -qE '^gloss [0-9]+\.[0-9]+\.[0-9]+$' version.txt || fail "no version: $(cat version.txt)"
+grep -qE '^instruction set: (ssse3|sse4|avx2|avx512)$' version.txt || fail "no instruction set: $(cat version.txt)"
+grep -q '^matrix products: ' version.txt || fail "no matrix products: $(cat version.txt)"
+"$GLOSS" --isa sse4 --version | grep -q '^instruction set: sse4$' || fail "--isa sse4 is not heeded"
+GLOSS_ISA=ssse3 "$GLOSS" --version | grep -q '^instruction set: ssse3$' || fail "GLOSS_ISA is not heeded"
+"$GLOSS" --gemm own --version | grep -q '^matrix products: own' || fail "--gemm own is not heeded"
+
+"$GLOSS" >none.txt && "$GLOSS" help >help.txt && "$GLOSS" --help >flag.txt
+diff none.txt help.txt && diff help.txt flag.txt || fail "no arguments, help and --help differ"
+for command in train translate score evaluate info; do
+  grep -q "^  $command " help.txt || fail "help lacks $command"
+  "$GLOSS" $command --help >one.txt
+  [[ $(wc -l <one.txt) -le 24 ]] || fail "the help of $command has $(wc -l <one.txt) lines"
+  [[ $(wc -L <one.txt) -le 110 ]] || fail "the help of $command is $(wc -L <one.txt) characters wide"
+  grep -q "^Example: .*gloss $command " one.txt || fail "the help of $command has no example"
+  "$GLOSS" help $command | diff - one.txt || fail "gloss help $command differs from gloss $command --help"
+done
+"$GLOSS" train --help-all | grep -q -- '--attention-dropout' || fail "--help-all of train lacks options"
+
+expect_failure 2 "no-such-option.*gloss translate --help" "$GLOSS" translate model --no-such-option
+expect_failure 2 "MODEL is required" "$GLOSS" translate
+expect_failure 2 "there is no command 'nothing'" "$GLOSS" help nothing
+expect_failure 2 "nothing" "$GLOSS" nothing
+expect_failure 2 "--beam must be .*not '0'" "$GLOSS" translate model --beam 0
+expect_failure 2 "--beam must be a whole number.*not 'five'" "$GLOSS" translate model --beam five
+expect_failure 2 "--precision must be float32" "$GLOSS" translate model --precision float16
+expect_failure 2 "--temperature is for drawing at random: add --sample" "$GLOSS" translate model --temperature 2
+expect_failure 2 "n-best is 8" "$GLOSS" translate model --beam 4 --n-best 8
+expect_failure 2 "min length 9 is greater than max length 3" "$GLOSS" translate model --min-length 9 --max-length 3
+expect_failure 2 "--plain switches off n-gram blocks" "$GLOSS" translate model --plain --no-repeat-ngram 3
+expect_failure 2 "score needs --source FILE and --target FILE" "$GLOSS" score model
+expect_failure 2 "evaluate needs --reference FILE" "$GLOSS" evaluate model --source a
+expect_failure 2 "evaluate needs MODEL and --source" "$GLOSS" evaluate --reference a
+expect_failure 2 "leave out MODEL" "$GLOSS" evaluate model --hypothesis a --reference b
+expect_failure 2 "avx1024" "$GLOSS" --isa avx1024 --version
+expect_failure 2 "mmx" env GLOSS_ISA=mmx "$GLOSS" --version
+expect_failure 2 "blas" "$GLOSS" --gemm blas --version
