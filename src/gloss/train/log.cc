@@ -8,24 +8,22 @@
 
 namespace gloss::train {
 
-TrainLog::TrainLog(std::filesystem::path path, int64_t update) : path_(std::move(path)) {
-  std::string kept;
+TrainLog::TrainLog(std::filesystem::path path, int64_t lines) : path_(std::move(path)) {
+  io::AtomicFile kept(path_);
   std::ifstream in(path_);
-  for (std::string line; std::getline(in, line);) {
-    const auto entry = nlohmann::json::parse(line, nullptr, false);
-    if (entry.is_object() && entry.contains("update") && entry["update"].is_number_integer() &&
-        entry["update"].get<int64_t>() <= update) {
-      kept += line + "\n";
-    }
-  }
-  io::write_file_atomically(path_, kept);
+  for (std::string line; lines_ < lines && std::getline(in, line); ++lines_) kept.write(line + "\n");
+  kept.commit();
 }
 
 void TrainLog::write(const nlohmann::ordered_json& entry) {
   std::ofstream out(path_, std::ios::app);
   out << entry.dump() << "\n" << std::flush;
-  require(static_cast<bool>(out), "cannot write {}: is the disk full? The model so far is intact",
-          path_.string());
+  require(
+      static_cast<bool>(out),
+      "cannot write {}: the disk may be full; the last saved state is intact: free some space and give the "
+      "same command to go on",
+      path_.string());
+  ++lines_;
 }
 
 }  // namespace gloss::train

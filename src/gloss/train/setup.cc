@@ -73,7 +73,7 @@ std::string identity(const TrainOptions& options, const std::string& corpus, con
   nlohmann::ordered_json j = io::options_to_json(options);
   for (const char* may_change :
        {"train", "valid", "output", "overwrite", "replace_invalid", "minutes", "max_updates", "max_epochs",
-        "patience", "save_every", "threads", "preset"}) {
+        "patience", "save_every", "threads", "preset", "paper"}) {
     j.erase(may_change);
   }
   j["training_text"] = corpus;

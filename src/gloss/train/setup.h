@@ -15,8 +15,8 @@ TrainOptions resolve(Typed<TrainOptions> options);
 
 models::TransformerConfig model_config(const TrainOptions& options, const text::Tokenizer& tokenizer);
 
-// What a continued run has to have in common with its beginning, as a JSON text; limits and threads may
-// change.
+// What a continued run has to have in common with its beginning, as a JSON text: every option, presets and
+// --paper filled in, but limits, threads and file names, and fingerprints of both texts.
 std::string identity(const TrainOptions& options, const std::string& corpus, const std::string& validation);
 
 // Bytes that training takes, estimated: parameters with gradients and moments, and the activations of a

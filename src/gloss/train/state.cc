@@ -11,19 +11,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kAdvice = "give --overwrite to start anew";
+
 std::string progress_text(const Progress& p) {
   nlohmann::ordered_json j;
   j["update"] = p.update;
   j["position"] = p.position.text();
   j["target_tokens"] = p.target_tokens;
   j["seconds"] = p.seconds;
-  j["validations"] = p.validations;
+  j["log_lines"] = p.log_lines;
   j["last_validation"] = p.last_validation;
   j["bad_validations"] = p.bad_validations;
-  j["best_metric"] = p.best_metric;
   j["best_update"] = p.best_update;
-  j["bad_batches"] = p.bad_batches;
-  j["skipped_batches"] = p.skipped_batches;
+  j["best_perplexity"] = p.best.perplexity;
+  j["best_bleu"] = p.best.bleu;
+  j["bad_steps"] = p.bad_steps;
+  j["skipped_steps"] = p.skipped_steps;
   j["validated"] = p.validated;
   return j.dump();
 }
@@ -31,18 +34,19 @@ std::string progress_text(const Progress& p) {
 Progress parse_progress(const std::string& text, const std::string& name) {
   const io::JsonObject j(io::parse_json(text, name), name);
   constexpr auto count = io::JsonObject::kNotNegative;
+  constexpr io::JsonObject::Range count_or_none{-1, count.high};
   Progress p;
   p.update = j.whole("update", count);
   p.position = data::StreamPosition::parse(j.text("position"));
   p.target_tokens = j.whole("target_tokens", count);
   p.seconds = j.number("seconds");
-  p.validations = j.whole("validations", count);
-  p.last_validation = j.whole("last_validation", count);
+  p.log_lines = j.whole("log_lines", count);
+  p.last_validation = j.whole("last_validation", count_or_none);
   p.bad_validations = j.whole("bad_validations", count);
-  p.best_metric = j.number("best_metric");
-  p.best_update = j.whole("best_update", count);
-  p.bad_batches = j.whole("bad_batches", count);
-  p.skipped_batches = j.whole("skipped_batches", count);
+  p.best_update = j.whole("best_update", count_or_none);
+  p.best = {j.number("best_perplexity"), j.number("best_bleu")};
+  p.bad_steps = j.whole("bad_steps", count);
+  p.skipped_steps = j.whole("skipped_steps", count);
   p.validated = j.wholes("validated", count);
   return p;
 }
@@ -57,6 +61,14 @@ fs::path StateFolder::kept_path(int64_t update) const {
   return folder_ / fmt::format("parameters-{:08}.safetensors", update);
 }
 
+template <class Wanted>
+void StateFolder::remove_kept_unless(Wanted wanted) const {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    if (entry.path().filename().string().starts_with("parameters-") && !wanted(entry.path()))
+      fs::remove(entry.path());
+  }
+}
+
 void StateFolder::save(const autograd::ParameterSet<float>& parameters, const OptimiserState& optimiser,
                        const Progress& progress) const {
   io::SafetensorsWriter writer;
@@ -69,13 +81,14 @@ void StateFolder::save(const autograd::ParameterSet<float>& parameters, const Op
   if (!optimiser.average.empty()) flat("moving_average", optimiser.average);
   writer.set_metadata("progress", progress_text(progress));
   writer.write(state_path());
+  tidy(progress);
+}
 
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
-    if (!entry.path().filename().string().starts_with("parameters-")) continue;
-    const bool wanted = std::ranges::any_of(
-        progress.validated, [&](int64_t update) { return kept_path(update) == entry.path(); });
-    if (!wanted) fs::remove(entry.path());
-  }
+void StateFolder::tidy(const Progress& progress) const {
+  remove_kept_unless([&](const fs::path& path) {
+    return path == kept_path(progress.best_update) ||
+           std::ranges::any_of(progress.validated, [&](int64_t update) { return path == kept_path(update); });
+  });
 }
 
 void StateFolder::load(autograd::ParameterSet<float>& parameters, OptimiserState& optimiser,
@@ -83,18 +96,23 @@ void StateFolder::load(autograd::ParameterSet<float>& parameters, OptimiserState
   const auto file = io::SafetensorsFile::open(state_path());
   const auto flat = [&](const char* name, std::span<float> values) {
     require(file.has(name) && file.info(name).count() == static_cast<int64_t>(values.size()),
-            "{}: '{}' does not have the {} numbers of this model; start anew with --overwrite",
-            state_path().string(), name, values.size());
+            "{}: '{}' does not have the {} numbers of this model; {}", state_path().string(), name,
+            values.size(), kAdvice);
     file.read_into<float>(name, values);
   };
+  const auto found = file.metadata().find("progress");
+  require(found != file.metadata().end(), "{}: it does not say how far the run was; {}",
+          state_path().string(), kAdvice);
+  progress = parse_progress(found->second, state_path().string());
   flat("parameters", parameters.values());
   flat("adam.first_moment", optimiser.first);
   flat("adam.second_moment", optimiser.second);
   if (!optimiser.average.empty()) flat("moving_average", optimiser.average);
-  const auto found = file.metadata().find("progress");
-  require(found != file.metadata().end(),
-          "{}: it does not say how far the run was; start anew with --overwrite", state_path().string());
-  progress = parse_progress(found->second, state_path().string());
+}
+
+void StateFolder::clear() const {
+  fs::remove(state_path());
+  remove_kept_unless([](const fs::path&) { return false; });
 }
 
 void StateFolder::keep(int64_t update, std::span<const float> values) const {
@@ -108,17 +126,21 @@ std::vector<float> StateFolder::mean(const std::vector<int64_t>& updates, size_t
   std::vector<float> values(size);
   for (const int64_t update : updates) {
     const auto file = io::SafetensorsFile::open(kept_path(update));
+    require(file.has("parameters") && file.info("parameters").count() == static_cast<int64_t>(size),
+            "{} does not have the {} numbers of this model; {}", kept_path(update).string(), size, kAdvice);
     file.read_into<float>("parameters", values);
-    for (size_t i = 0; i < size; ++i) sum[i] += values[i];
+    for (size_t i = 0; i < size; ++i) sum[i] += static_cast<double>(values[i]);
   }
   for (size_t i = 0; i < size; ++i)
     values[i] = static_cast<float>(sum[i] / static_cast<double>(updates.size()));
   return values;
 }
 
-uint64_t StateFolder::bytes_needed(size_t values, int64_t kept) const {
-  // State (twice while it is replaced), kept parameters, and the model itself.
-  return values * sizeof(float) * static_cast<uint64_t>(2 * 4 + kept + 2);
+uint64_t StateFolder::bytes_needed(size_t values, const TrainOptions& options) {
+  const uint64_t state = options.ema > 0 ? 4 : 3;
+  const auto kept = static_cast<uint64_t>(options.average + 1);
+  const uint64_t model = 1, replacing = state;  // the new file beside the old one
+  return values * sizeof(float) * (state + kept + model + replacing);
 }
 
 }  // namespace gloss::train

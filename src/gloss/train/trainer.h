@@ -25,10 +25,10 @@ struct Outcome {
     complete,     // the folder held a finished run of this very command: nothing was done
   };
   Kind kind = Kind::trained;
-  std::string reason;  // "stopped after 20 updates (--max-updates)"
+  std::string reason;  // for people: "stopped after 20 updates (--max-updates): validation perplexity 8.125"
   int64_t updates = 0;
-  double perplexity = 0;
-  double bleu = -1;
+  double perplexity = 0;  // of the model that the folder holds; 0: none yet
+  double bleu = -1;       // the same; -1: not asked for
 };
 
 // Trains, or goes on with the run that options.output holds, bit for bit as if it had not stopped. The folder

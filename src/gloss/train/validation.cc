@@ -7,22 +7,18 @@
 
 namespace gloss::train {
 
+std::string text_of(const ValidationScores& scores) {
+  std::string text = fmt::format("perplexity {:.3f}", scores.perplexity);
+  if (scores.bleu >= 0) text += fmt::format(", BLEU {:.2f}", scores.bleu);
+  return text;
+}
+
 Validation::Validation(const data::ParallelCorpus& corpus, const text::Tokenizer& tokenizer,
                        int64_t batch_tokens, bool bleu)
     : corpus_(corpus),
       tokenizer_(tokenizer),
       batches_(data::validation_batches(corpus, tokenizer, batch_tokens)),
-      bleu_(bleu) {
-  require(!batches_.batches.empty(),
-          "{} and {} hold no pair to validate on: give a validation text with lines",
-          corpus.source_path().string(), corpus.target_path().string());
-}
-
-int64_t Validation::pairs() const {
-  int64_t pairs = 0;
-  for (const data::TokenBatch& batch : batches_.batches) pairs += batch.pairs;
-  return pairs;
-}
+      bleu_(bleu) {}
 
 ValidationScores Validation::operator()(Context& context, const models::Model& model) const {
   ValidationScores scores;

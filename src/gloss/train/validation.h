@@ -16,13 +16,15 @@ struct ValidationScores {
   double bleu = -1;       // of greedy translations, detokenised, 13a; -1: not asked for
 };
 
+// "perplexity 8.125, BLEU 31.20"
+std::string text_of(const ValidationScores& scores);
+
 class Validation {
  public:
-  // The corpus must outlive this object.
+  // The corpus must outlive this object. Throws Error when it holds no pair with text on both sides.
   Validation(const data::ParallelCorpus& corpus, const text::Tokenizer& tokenizer, int64_t batch_tokens,
              bool bleu);
   ValidationScores operator()(Context& context, const models::Model& model) const;
-  int64_t pairs() const;
 
  private:
   const data::ParallelCorpus& corpus_;

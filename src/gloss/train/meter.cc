@@ -1,0 +1,51 @@
+#include "gloss/train/meter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gloss/train/limits.h"
+
+namespace gloss::train {
+
+int64_t epoch_number(const Progress& progress) {
+  return std::max<int64_t>(1, progress.position.epoch + (progress.position.batch > 0 ? 1 : 0));
+}
+
+void Meter::add(const Learner::Step& step) {
+  loss_ += step.loss;
+  negative_log_likelihood_ += step.negative_log_likelihood;
+  tokens_ += step.tokens;
+}
+
+bool Meter::due() const {
+  constexpr double kSeconds = 2;
+  return elapsed() >= kSeconds;
+}
+
+void Meter::report(const Progress& progress, double rate, double seconds,
+                   std::optional<double> seconds_left) {
+  if (tokens_ == 0) return;
+  const auto n = static_cast<double>(tokens_);
+  const double loss = loss_ / n, perplexity = std::exp(negative_log_likelihood_ / n);
+  const double speed = n / std::max(elapsed(), 1e-9);
+  reporter_.progress(fmt::format("epoch {} update {} loss {:.4f} perplexity {:.2f} {:.0f} target tokens/s{}",
+                                 epoch_number(progress), progress.update, loss, perplexity, speed,
+                                 seconds_left ? ", " + duration_text(*seconds_left) + " left" : ""));
+  nlohmann::ordered_json entry;
+  entry["update"] = progress.update;
+  entry["epoch"] = epoch_number(progress);
+  entry["loss"] = loss;
+  entry["perplexity"] = perplexity;
+  entry["learning_rate"] = rate;
+  entry["target_tokens_per_second"] = speed;
+  entry["seconds"] = seconds;
+  if (seconds_left) entry["seconds_left"] = *seconds_left;
+  log_.write(entry);
+  loss_ = negative_log_likelihood_ = 0;
+  tokens_ = 0;
+  forget_time();
+}
+
+}  // namespace gloss::train

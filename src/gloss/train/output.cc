@@ -1,0 +1,122 @@
+#include "gloss/train/output.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "gloss/io/atomic_file.h"
+#include "gloss/io/json_file.h"
+
+namespace gloss::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string option_name(std::string key) {
+  std::ranges::replace(key, '_', '-');
+  return "--" + key;
+}
+
+std::string value_text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+constexpr const char* kChoices =
+    "give the options of that run to go on with it, another --output, or --overwrite to start anew";
+
+}  // namespace
+
+FolderLock::FolderLock(const fs::path& file, const fs::path& folder)
+    : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  // A file system without locks is no reason not to train.
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  fail("another process is training into {}: wait for it to end, or give another --output", folder.string());
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+OutputFolder::OutputFolder(const TrainOptions& options, std::string identity)
+    : path_(options.output), identity_(std::move(identity)), state_(training()) {
+  io::writable_folder(path_);
+  if (!options.overwrite && !fs::exists(training() / "run.json")) require_no_foreign_model();
+  io::writable_folder(training());
+  lock_.emplace(training() / "lock", path_);
+  if (options.overwrite) return;
+  // Only now: another process may have begun a run before the lock.
+  continues_ = fs::exists(training() / "run.json");
+  if (continues_) {
+    require_same_run();
+  } else {
+    require_no_foreign_model();
+  }
+}
+
+void OutputFolder::require_same_run() const {
+  const fs::path file = training() / "run.json";
+  const nlohmann::json saved = io::read_json(file);
+  const auto wanted = nlohmann::ordered_json::parse(identity_);
+  require(saved.is_object(), "{}: a JSON object is expected; give --overwrite to start anew", file.string());
+  for (const auto& [key, value] : wanted.items()) {
+    const auto found = saved.find(key);
+    if (found != saved.end() && *found == nlohmann::json(value)) continue;
+    if (key.ends_with("_text"))
+      fail("{} holds a run on another {} text than this command names (the lines differ): {}", path_.string(),
+           key.substr(0, key.find('_')), kChoices);
+    fail("{} holds a run with {} {}, and this command says {}: {}", path_.string(), option_name(key),
+         found == saved.end() ? "unknown" : value_text(*found), value_text(value), kChoices);
+  }
+}
+
+void OutputFolder::require_no_foreign_model() const {
+  require(!fs::exists(path_ / "config.json"),
+          "{} holds a model already: give another --output, or --overwrite to replace it", path_.string());
+}
+
+void OutputFolder::begin(const text::Tokenizer& tokenizer) const {
+  fs::remove(path_ / "config.json");
+  state_.clear();
+  for (const char* file : {"model.safetensors", "generation_config.json", "gloss.json", "train.jsonl"})
+    fs::remove(path_ / file);
+  fs::remove(training() / "run.json");
+  tokenizer.save(path_);
+  io::write_file_atomically(training() / "run.json", identity_ + "\n");
+}
+
+void OutputFolder::require_room(uint64_t bytes) const {
+  io::writable_folder(path_, bytes);
+}
+
+void OutputFolder::write_summary(const Summary& summary) const {
+  const Progress& progress = summary.progress;
+  nlohmann::ordered_json j;
+  j["program"] = "gloss";
+  j["complete"] = summary.complete;
+  j["updates"] = progress.update;
+  j["epochs"] = progress.position.epoch;
+  j["target_tokens"] = progress.target_tokens;
+  j["minutes"] = progress.seconds / 60;
+  j["valid_perplexity"] = summary.scores.perplexity;
+  if (summary.scores.bleu >= 0) j["valid_bleu"] = summary.scores.bleu;
+  j["best_update"] = progress.best_update;
+  j["skipped_steps"] = progress.skipped_steps;
+  j["training_pairs"] = summary.training_pairs;
+  j["options"] = nlohmann::ordered_json::parse(identity_);
+  io::write_json(path_ / "gloss.json", j);
+}
+
+std::optional<ValidationScores> OutputFolder::final_scores(int64_t update) const {
+  if (!fs::exists(path_ / "config.json") || !fs::exists(path_ / "gloss.json")) return std::nullopt;
+  const auto summary = io::JsonObject::read(path_ / "gloss.json");
+  if (!summary.flag("complete", false) || summary.whole("updates", {}, -1) != update) return std::nullopt;
+  return ValidationScores{summary.number("valid_perplexity", 0), summary.number("valid_bleu", -1)};
+}
+
+}  // namespace gloss::train
