@@ -1,6 +1,7 @@
 #include "gloss/kernels/attention.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <numeric>
@@ -277,6 +278,24 @@ TYPED_TEST(AttentionKernel, EqualsTheReference) {
       }
     }
   }
+}
+
+RC_GTEST_PROP(AttentionKernelProperty, AnyRaggedBatchEqualsTheReference, ()) {
+  Shape shape;
+  shape.heads = *rc::gen::inRange<int64_t>(1, 4);
+  shape.d_k = *rc::gen::inRange<int64_t>(1, 40);
+  shape.d_v = *rc::gen::inRange<int64_t>(1, 40);
+  shape.limited = *rc::gen::arbitrary<bool>();
+  for (int64_t s = *rc::gen::inRange<int64_t>(0, 5); s > 0; --s) {
+    shape.n_q.push_back(*rc::gen::inRange<int64_t>(0, 12));
+    shape.n_k.push_back(*rc::gen::inRange<int64_t>(0, 150));
+  }
+  ThreadPool pool(2);
+  const Case<float> c(shape);
+  const auto both = Case<float>::Upstream::both;
+  RC_ASSERT(bool(tests::close(c.run_forward(pool), c.want_forward(), kNear<float>)));
+  RC_ASSERT(
+      bool(tests::close(c.run_backward(pool, both, Accumulate::no), c.want_backward(both, 0), kNear<float>)));
 }
 
 TEST(AttentionKernelDropout, DropsTheShareItSaysRowByRow) {
