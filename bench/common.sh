@@ -1,0 +1,67 @@
+# Shared by the scripts of this folder; sourced, not run.
+#   GLOSS         the program (build/release/bin/gloss)
+#   GLOSS_SHARED  the folder with data/ and peers/ (beside the repository)
+
+bench=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+repo=$(dirname "$bench")
+gloss=${GLOSS:-$repo/build/release/bin/gloss}
+shared=${GLOSS_SHARED:-$repo/../shared}
+
+die() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 1
+}
+
+# usage SCRIPT_ARGUMENTS...: with -h or --help prints the comment at the head of the script and leaves.
+usage() {
+  [[ ${1:-} == -h || ${1:-} == --help ]] || return 0
+  sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"
+  exit 0
+}
+
+need_gloss() {
+  [[ -x $gloss ]] || die "there is no program at $gloss: build it (cmake --preset release && cmake --build --preset release --target gloss) or set GLOSS"
+}
+
+# unpack FOLDER_OF_DATA NAME...: the text files, unpacked in $work.
+unpack() {
+  local folder=$shared/data/$1 name
+  shift
+  for name; do
+    [[ -e $folder/$name.gz ]] || die "there is no $folder/$name.gz: set GLOSS_SHARED to the folder that holds data/"
+    gzip -dc "$folder/$name.gz" >"$work/$name"
+  done
+}
+
+# A folder that goes when the script ends: $work.
+make_work() {
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+}
+
+# What figures are worth nothing without.
+machine() {
+  printf '%s, %s cores of %s, load %s, %s\n' "$(date -u +%F)" "$(nproc)" \
+    "$(sed -n 's/^model name[^:]*: //p;T;q' /proc/cpuinfo)" "$(cut -d ' ' -f 1 /proc/loadavg)" \
+    "$("$gloss" --version | paste -s -d ';' | sed 's/;/, /g')"
+}
+
+now() { date +%s.%N; }
+
+# seconds COMMAND...: runs it and prints its wall time; the command's own output must go elsewhere.
+seconds() {
+  local start
+  start=$(now)
+  "$@"
+  calculate "$(now) - $start"
+}
+
+calculate() { awk "BEGIN { printf \"%.6f\", $1 }"; }
+
+# at_least VALUE NEEDED and at_most VALUE NEEDED print yes or NO and remember a NO in $failed.
+failed=0
+at_least() { judge "$1 >= $2"; }
+at_most() { judge "$1 <= $2"; }
+judge() {
+  if awk "BEGIN { exit !($1) }"; then verdict=yes; else verdict=NO failed=1; fi
+}
