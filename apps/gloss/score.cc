@@ -69,8 +69,6 @@ class Pairs {
 int run(const ScoreCommand& command) {
   if (command.source.empty() || command.target.empty())
     throw UsageError("score needs --source FILE and --target FILE");
-  if (command.json && command.tokens)
-    throw UsageError("--json has the pieces already: leave out --tokens or --json");
   Pairs pairs(command, command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail);
   Output output(command.output);
   const decode::Translator translator(command.model);

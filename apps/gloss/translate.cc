@@ -66,8 +66,6 @@ int run(Typed<TranslateCommand>& typed) {
     if (typed.has(name) && !options.sample)
       throw UsageError(fmt::format("--{} is for drawing at random: add --sample", name));
   }
-  if (command.json && command.scores)
-    throw UsageError("--json has the scores already: leave out --scores or --json");
   typed.suggest(options.search.beam, std::max(options.search.beam, options.search.n_best));
   decode::search_options(options, 1);  // before the model is opened
 

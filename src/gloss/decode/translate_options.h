@@ -16,7 +16,7 @@ struct TranslateOptions {
 
   // Repairs. `plain` switches off whatever other programs do not do, for comparison with them: the copying,
   // the n-gram blocks, and the length cap that comes from the source (the model's own cap holds instead).
-  bool copy_unknown = true;  // an <unk> becomes a copy of the source text that attention points to
+  bool copy_unknown = true;  // source text without pieces is copied to where attention points to it
   bool plain = false;
 
   bool split_sentences = false;       // every sentence of a line is translated on its own
@@ -55,7 +55,7 @@ struct TranslateOptions {
     visit(Field("split-sentences", "", "translate each sentence of a line on its own"), self.split_sentences);
     visit(Field("max-source-length", "N", "pieces; a longer line is translated in parts").range(8, 1 << 20),
           self.max_source_length);
-    visit(Field("copy-unknown", "", "leave out unknown pieces instead of copying the source"),
+    visit(Field("copy-unknown", "", "leave out text without pieces instead of copying it"),
           self.copy_unknown);
     visit(Field("plain", "", "no repairs at all, for comparison with other programs"), self.plain);
   }

@@ -12,6 +12,7 @@
 #include "gloss/decode/search.h"
 #include "gloss/io/json_file.h"
 #include "gloss/models/model_folder.h"
+#include "gloss/text/unknown.h"
 
 namespace gloss::decode {
 namespace {
@@ -42,23 +43,28 @@ struct Task {
   LineQueue& queue;
 };
 
+std::string text_of(const Task& task, Context& context, const LinePart& part,
+                    const std::vector<int32_t>& tokens) {
+  const auto has = [](const std::vector<int32_t>& ids, int32_t id) {
+    return std::ranges::find(ids, id) != ids.end();
+  };
+  const text::Tokenizer& tokenizer = task.tokenizer;
+  if (!task.copy_unknown || (!has(part.source.ids, tokenizer.source_vocabulary().unknown_id()) &&
+                             !has(tokens, tokenizer.target_vocabulary().unknown_id())))
+    return tokenizer.decode_target(tokens);
+  autograd::Tape<float> tape(context);
+  const auto one = [](const std::vector<int32_t>& ids) {
+    return Tokens{ids, Offsets({0, static_cast<int64_t>(ids.size())})};
+  };
+  const std::vector<int32_t> aligned = task.model.align(tape, one(part.source.ids), one(tokens));
+  return text::decode_with_unknowns(tokenizer, part.text, part.source, tokens, aligned);
+}
+
 std::vector<Candidate> candidates_of(const Task& task, Context& context, const Job& job,
                                      std::vector<Hypothesis> hypotheses) {
   std::vector<Candidate> candidates;
-  const int32_t unknown = task.tokenizer.target_vocabulary().unknown_id();
   for (Hypothesis& hypothesis : hypotheses) {
-    const LinePart& part = job.text();
-    text::UnknownRepair repair;
-    std::vector<int32_t> aligned;
-    if (task.copy_unknown && std::ranges::find(hypothesis.tokens, unknown) != hypothesis.tokens.end()) {
-      autograd::Tape<float> tape(context);
-      const auto one = [](const std::vector<int32_t>& ids) {
-        return Tokens{ids, Offsets({0, static_cast<int64_t>(ids.size())})};
-      };
-      aligned = task.model.align(tape, one(part.source.ids), one(hypothesis.tokens));
-      repair = {part.text, &part.source, aligned};
-    }
-    candidates.push_back({task.tokenizer.decode_target(hypothesis.tokens, repair), hypothesis.log_probability,
+    candidates.push_back({text_of(task, context, job.text(), hypothesis.tokens), hypothesis.log_probability,
                           hypothesis.score, std::move(hypothesis.tokens),
                           std::move(hypothesis.token_log_probabilities), hypothesis.finished});
   }

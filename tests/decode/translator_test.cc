@@ -1,0 +1,494 @@
+// The whole way from lines to lines. The golden model is a Marian folder that transformers trained on
+// Multi30k, and expected.json what transformers makes of the first 200 lines of test2016.
+#include "gloss/decode/translator.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "gloss/decode/line_parts.h"
+#include "gloss/models/model_folder.h"
+#include "gloss/models/transformer_model.h"
+#include "gloss/text/sentences.h"
+#include "gloss/text/training.h"
+#include "gloss/text/unknown.h"
+#include "support/isas.h"
+
+namespace gloss::decode {
+namespace {
+
+namespace fs = std::filesystem;
+using Lines = std::vector<std::string>;
+
+const fs::path kGolden = GLOSS_TEST_SHARED "/golden/hf-marian-multi30k-en-de";
+const fs::path kTestSet = GLOSS_TEST_SHARED "/data/multi30k/test_2016_flickr.en.gz";
+
+// The first lines of a gzip file; none when it is not there.
+Lines first_lines(const fs::path& file, size_t count) {
+  Lines lines;
+  if (!fs::exists(file)) return lines;
+  const std::string command = "gzip -dc '" + file.string() + "' 2>/dev/null";
+  FILE* pipe = ::popen(command.c_str(), "r");
+  std::string line;
+  for (int c; lines.size() < count && (c = std::fgetc(pipe)) != EOF;) {
+    if (c != '\n') {
+      line += static_cast<char>(c);
+    } else {
+      lines.push_back(std::exchange(line, {}));
+    }
+  }
+  ::pclose(pipe);
+  return lines;
+}
+
+Lines texts_of(const std::vector<Translation>& translations) {
+  Lines texts;
+  for (const Translation& one : translations) texts.push_back(one.text());
+  return texts;
+}
+
+std::vector<float> scores_of(const std::vector<Translation>& translations) {
+  std::vector<float> scores;
+  for (const Translation& one : translations) {
+    for (const Candidate& candidate : one.candidates) {
+      scores.push_back(candidate.score);
+      scores.push_back(candidate.log_probability);
+      for (const float p : candidate.token_log_probabilities) scores.push_back(p);
+    }
+  }
+  return scores;
+}
+
+void expect_same(const std::vector<Translation>& got, const std::vector<Translation>& want) {
+  EXPECT_EQ(texts_of(got), texts_of(want));
+  EXPECT_TRUE(tests::same_bits(scores_of(got), scores_of(want)));
+}
+
+class GoldenTranslator : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    lines_ = first_lines(kTestSet, 200);
+    if (!fs::exists(kGolden) || lines_.size() != 200)
+      GTEST_SKIP() << "needs " << kGolden << " and " << kTestSet;
+    translator_.emplace(kGolden);
+  }
+  // Every hypothesis of every line has the text and the score of transformers.
+  void expect_golden(const char* name, int beam, int n_best) {
+    std::ifstream file(kGolden / "expected.json");
+    const auto golden = nlohmann::json::parse(file).at(name);
+    TranslateOptions options;
+    options.plain = true;
+    options.search.beam = beam;
+    options.search.n_best = n_best;
+    const auto got = translator_->translate(lines_, options);
+    ASSERT_EQ(got.size(), golden.size());
+    for (size_t line = 0; line < got.size(); ++line) {
+      ASSERT_EQ(got[line].candidates.size(), golden[line].size());
+      for (size_t i = 0; i < golden[line].size(); ++i) {
+        const auto& want = golden[line][i];
+        EXPECT_EQ(got[line].candidates[i].text, want["text"].get<std::string>()) << "line " << line + 1;
+        if (want["score"].is_null()) continue;
+        const auto score = want["score"].get<double>();
+        EXPECT_NEAR(got[line].candidates[i].score, score, 1e-4 * std::abs(score)) << "line " << line + 1;
+      }
+    }
+  }
+
+  Lines lines_;
+  std::optional<Translator> translator_;
+};
+
+TEST_F(GoldenTranslator, GreedyEqualsTransformers) {
+  expect_golden("beam1_n1", 1, 1);
+}
+TEST_F(GoldenTranslator, BeamEqualsTransformers) {
+  expect_golden("beam5_n1", 5, 1);
+}
+TEST_F(GoldenTranslator, NBestEqualsTransformers) {
+  expect_golden("beam4_n4", 4, 4);
+}
+
+TEST_F(GoldenTranslator, CompanyThreadsAndWorkersChangeNothing) {
+  TranslateOptions options;
+  const auto want = translator_->translate(lines_, options);
+  struct Setting {
+    int batch, threads, workers;
+  };
+  for (const Setting& s : {Setting{1, 1, 1}, {7, 2, 2}, {64, 2, 1}, {64, 1, 3}}) {
+    options.search.batch = s.batch;
+    options.threads = s.threads;
+    options.workers = s.workers;
+    SCOPED_TRACE(fmt::format("batch {}, {} threads, {} workers", s.batch, s.threads, s.workers));
+    expect_same(translator_->translate(lines_, options), want);
+  }
+  const Lines reversed(lines_.rbegin(), lines_.rend());
+  auto got = translator_->translate(reversed);
+  std::reverse(got.begin(), got.end());
+  expect_same(got, want);
+  // The comparison can fail.
+  const auto other = translator_->translate(Lines{lines_[0] + " today"});
+  EXPECT_NE(texts_of(other)[0], texts_of(want)[0]);
+  EXPECT_FALSE(tests::same_bits(scores_of(other), scores_of({want[0]})));
+}
+
+TEST_F(GoldenTranslator, EveryInstructionSetGivesTheSameTextAndWideOnesTheSameBits) {
+  lines_.resize(60);
+  const auto want = translator_->translate(lines_);
+  std::vector<Translation> avx2;
+  tests::on_every_isa([&](kernels::Isa isa) {
+    const auto got = Translator(kGolden).translate(lines_);
+    EXPECT_EQ(texts_of(got), texts_of(want));
+    if (isa == kernels::Isa::avx2) avx2 = got;
+    if (isa == kernels::Isa::avx512) expect_same(got, avx2);
+  });
+}
+
+TEST_F(GoldenTranslator, TheCacheChangesNoTextAndHardlyAScore) {
+  lines_.resize(60);
+  TranslateOptions options;
+  const auto cached = translator_->translate(lines_, options);
+  options.cache = false;
+  const auto uncached = translator_->translate(lines_, options);
+  EXPECT_EQ(texts_of(uncached), texts_of(cached));
+  for (size_t i = 0; i < cached.size(); ++i)
+    EXPECT_NEAR(uncached[i].candidates[0].score, cached[i].candidates[0].score, 1e-5);
+  EXPECT_GT(uncached[0].key_value_rows, 2 * cached[0].key_value_rows);
+}
+
+TEST_F(GoldenTranslator, ForcedScoringGivesWhatTheSearchGave) {
+  lines_.resize(40);
+  const auto translations = translator_->translate(lines_);
+  size_t next = 0, scored = 0, same_pieces = 0;
+  translator_->score({[&](std::string& source, std::string& target) {
+                       if (next == lines_.size()) return false;
+                       source = lines_[next];
+                       target = translations[next++].text();
+                       return true;
+                     }},
+                     2, [&](const ScoredPair& pair) {
+                       const Candidate& best = translations[scored++].candidates.front();
+                       if (pair.tokens != best.tokens) return;  // a text has several segmentations
+                       ++same_pieces;
+                       EXPECT_NEAR(pair.log_probability, best.log_probability, 1e-4);
+                     });
+  EXPECT_EQ(scored, lines_.size());
+  EXPECT_GT(same_pieces, lines_.size() / 2);
+}
+
+TEST_F(GoldenTranslator, WhatHasNoPiecesSurvives) {
+  const Lines lines = {"A man 😀 is smiling.", "A dog runs through 漢字 water.", "A dog in Łódź runs."};
+  const auto copied = texts_of(translator_->translate(lines));
+  EXPECT_NE(copied[0].find(" 😀"), std::string::npos) << copied[0];
+  EXPECT_NE(copied[1].find("漢字"), std::string::npos) << copied[1];
+  EXPECT_NE(copied[2].find("Łódź"), std::string::npos) << copied[2];
+  for (const bool plain : {false, true}) {
+    TranslateOptions options;
+    options.copy_unknown = false;
+    options.plain = plain;
+    EXPECT_EQ(texts_of(translator_->translate(lines, options))[0].find("😀"), std::string::npos);
+  }
+}
+
+// A small model with random weights and the vocabulary of a few sentences, made once.
+class SmallTranslator : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = fs::temp_directory_path() / fmt::format("gloss-translator-{}", ::getpid());
+    fs::create_directories(folder_);
+    const fs::path text = folder_ / "text.txt";
+    std::ofstream(text)
+        << "The cat sat on the mat. It was a black cat.\nA dog ran over the hill and far away.\n"
+           "Who let the dogs out? Nobody knows.\nOne, two, three, four, five, six, seven.\n";
+    text::TokenizerOptions options;
+    options.vocabulary_size = 60;
+    const auto tokenizer = text::train_tokenizer(text, text, options).tokenizer;
+    tokenizer.save(folder_);
+    Arena arena;
+    models::TransformerConfig config;
+    config.source_vocabulary = config.target_vocabulary = tokenizer.source_vocabulary().size();
+    config.d_model = 16;
+    config.encoder = config.decoder = {2, 2, 32};
+    const text::Vocabulary& vocabulary = tokenizer.source_vocabulary();
+    config.symbols = {vocabulary.end_id(), vocabulary.pad_id(), vocabulary.pad_id()};
+    models::TransformerModel model(config, arena);
+    model.initialise(3);
+    models::save_model(folder_, model);
+    translator_ = std::make_unique<Translator>(folder_);
+  }
+  static void TearDownTestSuite() {
+    translator_.reset();
+    fs::remove_all(folder_);
+  }
+  static TranslateOptions short_options() {
+    TranslateOptions options;
+    options.search.beam = 2;
+    options.search.max_length = 8;
+    options.search.batch = 4;
+    return options;
+  }
+  static inline fs::path folder_;
+  static inline std::unique_ptr<Translator> translator_;
+};
+
+TEST_F(SmallTranslator, BlankLinesStayAndNeverReachTheModel) {
+  const Lines lines = {"", "The cat.", "   ", "\t\u00A0\u3000", "A dog.", ""};
+  const auto got = translator_->translate(lines, short_options());
+  ASSERT_EQ(got.size(), lines.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(got[i].line, static_cast<int64_t>(i));
+    EXPECT_EQ(got[i].source, lines[i]);
+    EXPECT_EQ(got[i].translated, i == 1 || i == 4);
+    if (!got[i].translated) {
+      EXPECT_EQ(got[i].text(), lines[i]);
+      EXPECT_TRUE(got[i].source_tokens.empty());
+      EXPECT_EQ(got[i].key_value_rows, 0);
+    } else {
+      EXPECT_GT(got[i].key_value_rows, 0);
+    }
+  }
+  EXPECT_TRUE(translator_->translate(Lines{}).empty());
+}
+
+TEST_F(SmallTranslator, AnyLinesInAnyCompanyGiveTheSame) {
+  EXPECT_TRUE(rc::check([&] {
+    const Lines words = {"cat", "the", " ", "dog.", "Seven?", "x", "\u00A0", "漢", "six,", "."};
+    const auto lines = *rc::gen::container<Lines>(
+        rc::gen::map(rc::gen::container<std::vector<size_t>>(rc::gen::inRange<size_t>(0, words.size())),
+                     [&](const auto& picks) {
+                       std::string line;
+                       for (const size_t pick : picks) line += words[pick] + (pick % 2 == 0 ? " " : "");
+                       return line;
+                     }));
+    TranslateOptions options = short_options();
+    const auto all = translator_->translate(lines, options);
+    RC_ASSERT(all.size() == lines.size());
+    options.search.batch = *rc::gen::inRange(1, 6);
+    options.workers = *rc::gen::inRange(1, 4);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const auto alone = translator_->translate(std::span(lines).subspan(i, 1), options);
+      RC_ASSERT(alone.at(0).text() == all[i].text());
+      RC_ASSERT(scores_of(alone) == scores_of({all[i]}));
+    }
+  }));
+}
+
+TEST_F(SmallTranslator, CountsTheRowsOfTheCache) {
+  TranslateOptions options = short_options();
+  options.search.beam = 1;
+  const Lines lines = {"The cat sat on the mat.", "A dog ran.", "It was a black cat."};
+  const auto cached = translator_->translate(lines, options);
+  options.cache = false;
+  const auto uncached = translator_->translate(lines, options);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const int64_t n = cached[i].key_value_rows;
+    EXPECT_GE(n, 1);
+    EXPECT_LE(n, static_cast<int64_t>(cached[i].candidates[0].tokens.size()));
+    EXPECT_EQ(uncached[i].key_value_rows, n * (n + 1) / 2);
+  }
+}
+
+TEST_F(SmallTranslator, SamplesAreKeyedBySeedAndText) {
+  TranslateOptions options = short_options();
+  options.sample = true;
+  options.search.n_best = 3;
+  const Lines lines = {"The cat.", "A dog.", "The cat."};
+  const auto first = translator_->translate(lines, options);
+  EXPECT_EQ(first[0].candidates[1].text, first[2].candidates[1].text);
+  options.search.batch = 1;
+  expect_same(translator_->translate(lines, options), first);
+  options.sampling.seed = 2;
+  EXPECT_NE(texts_of(translator_->translate(lines, options)), texts_of(first));
+}
+
+// A line is answered before the next one is asked for.
+TEST_F(SmallTranslator, AnswersALineWhileItWaitsForTheNext) {
+  std::atomic<int> delivered = 0;
+  int asked = 0;
+  const LineSource source{[&](std::string& line) {
+                            while (delivered < asked) std::this_thread::yield();
+                            line = "The dog.";
+                            return asked++ < 5;
+                          },
+                          [] { return false; }};
+  translator_->translate(source, short_options(), [&](const Translation&) { ++delivered; });
+  EXPECT_EQ(delivered, 5);
+}
+
+TEST_F(SmallTranslator, KeepsFewLinesInMemory) {
+  std::atomic<int64_t> read = 0, delivered = 0, most = 0;
+  const LineSource source{[&](std::string& line) {
+    line = "cat";
+    most = std::max<int64_t>(most, ++read - delivered);
+    return read <= 3000;
+  }};
+  translator_->translate(source, short_options(), [&](const Translation& translation) {
+    EXPECT_EQ(translation.line, delivered);
+    ++delivered;
+  });
+  EXPECT_EQ(delivered, 3000);
+  EXPECT_LT(most, 200);
+}
+
+TEST_F(SmallTranslator, DeliversWhatStandsBeforeABadLine) {
+  int read = 0, delivered = 0;
+  const LineSource source{[&](std::string& line) {
+    if (read == 10) fail("line 11 is bad");
+    ++read;
+    line = "The cat.";
+    return true;
+  }};
+  EXPECT_THROW(translator_->translate(source, short_options(), [&](const Translation&) { ++delivered; }),
+               Error);
+  EXPECT_EQ(delivered, 10);
+}
+
+TEST_F(SmallTranslator, EndsWhenNobodyTakesTheResults) {
+  int64_t read = 0;
+  const LineSource source{[&](std::string& line) {
+    line = "The cat.";
+    return ++read < 1'000'000;
+  }};
+  int delivered = 0;
+  EXPECT_THROW(translator_->translate(source, short_options(),
+                                      [&](const Translation&) {
+                                        if (++delivered == 3) fail("the disk is full");
+                                      }),
+               Error);
+  EXPECT_EQ(delivered, 3);
+  EXPECT_LT(read, 1'000'000);
+}
+
+TEST_F(SmallTranslator, RefusesOptionsThatMakeNoSense) {
+  const auto refused = [&](auto change) {
+    TranslateOptions options;
+    change(options);
+    EXPECT_THROW(translator_->translate(Lines{"a"}, options), UsageError);
+  };
+  refused([](TranslateOptions& o) { o.search.beam = 0; });
+  refused([](TranslateOptions& o) { o.search.n_best = 6; });
+  refused([](TranslateOptions& o) { o.precision = "int8"; });
+  refused([](TranslateOptions& o) { o.plain = true, o.search.no_repeat_ngram = 2; });
+  refused([](TranslateOptions& o) { o.max_source_length = 1; });
+  refused([](TranslateOptions& o) { o.sample = true, o.sampling.temperature = 0; });
+}
+
+TEST_F(SmallTranslator, LongLinesAreSplitWhereItHurtsLeast) {
+  const auto parts_of = [&](const std::string& line, Splitting splitting) {
+    Lines parts;
+    for (const LinePart& part : split_line(translator_->tokenizer(), line, splitting)) {
+      parts.push_back(part.text);
+      EXPECT_LE(static_cast<int64_t>(part.source.ids.size()), splitting.max_pieces + 3);
+    }
+    return parts;
+  };
+  const std::string two = "The cat sat on the mat. A dog ran over the hill.";
+  EXPECT_EQ(parts_of(two, {}), Lines{two});
+  EXPECT_EQ(parts_of(two, {.sentences = true}),
+            (Lines{"The cat sat on the mat.", "A dog ran over the hill."}));
+  const auto whole = translator_->tokenizer().encode_source_ids(two).size();
+  const auto halves = parts_of(two, {.max_pieces = static_cast<int64_t>(whole) - 5});
+  EXPECT_EQ(halves, (Lines{"The cat sat on the mat.", "A dog ran over the hill."}));
+  for (const std::string& part :
+       parts_of("one two three four five six seven one two three", {.max_pieces = 8}))
+    EXPECT_EQ(part.find_first_of(' '), part.find(' ')) << part;
+  // Words whole, and every one of them there.
+  std::string joined;
+  for (const auto& part :
+       split_line(translator_->tokenizer(), "one  two three four five six", {.max_pieces = 8}))
+    joined += part.joint + part.text;
+  EXPECT_EQ(joined, "one  two three four five six");
+  // Without any space, between pieces.
+  const std::string endless(1000, 'a');
+  joined.clear();
+  for (const auto& part : split_line(translator_->tokenizer(), endless, {.max_pieces = 50})) {
+    EXPECT_EQ(part.joint, "");
+    joined += part.text;
+  }
+  EXPECT_EQ(joined, endless);
+}
+
+TEST_F(SmallTranslator, PartsHoldTheWholeLine) {
+  EXPECT_TRUE(rc::check([&] {
+    const auto characters = *rc::gen::container<std::vector<std::string>>(
+        rc::gen::elementOf(Lines{"a", "t", "he", ". A", " ", "cat", "漢", "😀", "! ", "é", "\u00A0"}));
+    std::string line;
+    for (const auto& c : characters) line += c;
+    const Splitting splitting{.sentences = *rc::gen::arbitrary<bool>(),
+                              .max_pieces = *rc::gen::inRange(8, 40)};
+    std::string joined;
+    for (const LinePart& part : split_line(translator_->tokenizer(), line, splitting))
+      joined += part.joint + part.text;
+    const auto solid = [](const std::string& text) {
+      std::string out;
+      for (size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == ' ') continue;
+        if (text.compare(i, 2, "\u00A0") == 0) {
+          ++i;
+        } else {
+          out += text[i];
+        }
+      }
+      return out;
+    };
+    RC_ASSERT(solid(joined) == solid(line));
+  }));
+}
+
+TEST_F(SmallTranslator, AVeryLongLineIsTranslatedInPartsAndItsNeighboursAreNot) {
+  std::string line;
+  while (line.size() < 100'000) line += "The cat sat on the mat. ";
+  TranslateOptions options = short_options();
+  options.max_source_length = 64;
+  const auto got = translator_->translate(Lines{"A dog.", line, "A cat."}, options);
+  ASSERT_EQ(got.size(), 3u);
+  EXPECT_EQ(got[0].text(), translator_->translate(Lines{"A dog."}, options)[0].text());
+  EXPECT_EQ(got[2].text(), translator_->translate(Lines{"A cat."}, options)[0].text());
+  const Candidate& best = got[1].candidates.front();
+  EXPECT_EQ(best.tokens.size(), best.token_log_probabilities.size());
+  EXPECT_GT(best.tokens.size(), 1000u);
+  double sum = 0;
+  for (const float p : best.token_log_probabilities) sum += static_cast<double>(p);
+  EXPECT_NEAR(best.log_probability, sum, 1e-4 * std::abs(sum));
+}
+
+TEST_F(SmallTranslator, UnknownTextGoesWhereAttentionPassedIt) {
+  const text::Tokenizer& tokenizer = translator_->tokenizer();
+  const auto decode = [&](const std::string& line, const std::string& target, std::vector<int32_t> aligned) {
+    const auto source = tokenizer.encode_source(line);
+    const auto ids = tokenizer.encode_target_ids(target);
+    aligned.resize(ids.size(), -1);
+    return text::decode_with_unknowns(tokenizer, line, source, ids, aligned);
+  };
+  // No alignment at all: in front. Looked at by the second word's pieces: before that word.
+  EXPECT_EQ(decode("the 😀", "dog", {}), "😀 dog");
+  EXPECT_EQ(decode("the dog", "cat", {}), "cat");
+  const auto source = tokenizer.encode_source("the 漢字");
+  const auto unknown =
+      std::find(source.ids.begin(), source.ids.end(), tokenizer.source_vocabulary().unknown_id());
+  ASSERT_NE(unknown, source.ids.end());
+  const auto at = static_cast<int32_t>(unknown - source.ids.begin());
+  std::vector<int32_t> all(tokenizer.encode_target_ids("the cat").size(), at - 1);
+  EXPECT_EQ(decode("the 漢字", "the cat", all), "the cat 漢字");
+  // A word of known and unknown letters comes whole and once.
+  EXPECT_EQ(decode("cŁaŁt the", "dog", {}), "cŁaŁt dog");
+  // An emoji does not take the word it touches with it.
+  EXPECT_EQ(decode("cat😀", "dog", {}), "😀 dog");
+}
+
+TEST(Sentences, BeginWhereUnicodeSaysSo) {
+  EXPECT_TRUE(text::sentence_starts("").empty());
+  EXPECT_EQ(text::sentence_starts("One. Two? Three"), (std::vector<size_t>{0, 5, 10}));
+  EXPECT_EQ(text::sentence_starts("4.5 is a number"), std::vector<size_t>{0});
+  EXPECT_EQ(text::sentence_starts("你好。再见。"), (std::vector<size_t>{0, 9}));
+}
+
+}  // namespace
+}  // namespace gloss::decode
