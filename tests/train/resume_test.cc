@@ -1,0 +1,235 @@
+// A run that stops, however it stops, goes on as if it had not.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <set>
+#include <thread>
+
+#include "gloss/models/model_folder.h"
+#include "gloss/text/tokenizer.h"
+#include "train/fixture.h"
+
+namespace gloss::train {
+namespace {
+
+// Runs `work` in a process of its own; what kills it does not kill the tests. Returns the signal, or 0.
+int in_child(const std::function<void()>& work, std::chrono::milliseconds kill_after = {}) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      fprintf(stderr, "in the child: %s\n", error.what());
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  if (kill_after.count() > 0) {
+    std::this_thread::sleep_for(kill_after);
+    ::kill(child, SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+// Trains and dies by SIGKILL when a message holds `text`.
+void die_at(const Task& task, const std::string& text) {
+  const int signal = in_child([&] {
+    Recorder recorder;
+    recorder.on_message = [&](const std::string& message) {
+      if (message.find(text) != std::string::npos) ::kill(::getpid(), SIGKILL);
+    };
+    train(task, recorder);
+  });
+  ASSERT_EQ(signal, SIGKILL) << "nothing said '" << text << "'";
+}
+
+// The lengths are no multiples of each other, so that the limits fall into the middle of epochs.
+struct LongTask : Task {
+  LongTask() { set("max-updates", "200").set("save-every", "9").set("average", "3"); }
+};
+
+TEST(Resume, EqualsNeverHavingStopped) {
+  LongTask task;
+  task.into("whole");
+  EXPECT_EQ(train(task).updates, 200);
+  const fs::path whole = task.output();
+
+  task.into("killed");
+  die_at(task, "epoch 12 ");
+  EXPECT_LT(progress_of(task.output()).at("update"), 199);
+  EXPECT_GT(progress_of(task.output()).at("update"), 50);
+  Recorder recorder;
+  EXPECT_EQ(train(task, recorder).kind, Outcome::Kind::trained);
+  EXPECT_THAT(recorder.messages, testing::Contains(testing::HasSubstr("going on after update")));
+  expect_same_run(whole, task.output());
+
+  task.into("pieces");
+  for (const char* updates : {"1", "37", "100", "101", "200"})
+    EXPECT_EQ(train(task.set("max-updates", updates)).updates, std::stoi(updates));
+  expect_same_run(whole, task.output());
+
+  // The comparison can fail: another seed is another run.
+  task.into("other").set("seed", "2");
+  train(task);
+  EXPECT_NE(state_tensors(whole), state_tensors(task.output()));
+}
+
+TEST(Resume, EqualsWithAccumulationAveragesAndBleu) {
+  LongTask task;
+  task.set("accumulate", "2").set("ema", "0.9").set("valid-metric", "bleu").set("validate-every", "7");
+  task.set("max-updates", "60").set("dropout", "0.3").set("attention-dropout", "0.1");
+  task.into("whole");
+  train(task);
+  const fs::path whole = task.output();
+  task.into("killed");
+  die_at(task, "update 28:");
+  train(task);
+  expect_same_run(whole, task.output());
+  EXPECT_TRUE(state_tensors(whole).contains("moving_average"));
+}
+
+TEST(Resume, DoesNotDependOnThreads) {
+  LongTask task;
+  task.set("max-updates", "40").set("dropout", "0.2");
+  task.into("one");
+  train(task);
+  const fs::path one = task.output();
+  for (const char* threads : {"2", "3"}) {
+    task.into(std::string("threads") + threads).set("threads", threads);
+    train(task.set("max-updates", "17"));
+    train(task.set("max-updates", "40"));
+    expect_same_run(one, task.output());
+  }
+}
+
+// Whenever the process dies: the model is whole or absent, and the run goes on.
+TEST(Resume, SurvivesDeathAtAnyMoment) {
+  LongTask task;
+  task.set("max-updates", "120").set("save-every", "4").set("validate-every", "5").into("whole");
+  train(task);
+  const fs::path whole = task.output();
+  task.into("killed");
+  int deaths = 0;
+  for (int i = 0; i < 25; ++i) {
+    const auto moment = std::chrono::milliseconds(20 + 13 * i);
+    if (in_child([&] { train(task); }, moment) == 0) break;
+    ++deaths;
+    if (!fs::exists(task.output() / "config.json")) continue;
+    Arena arena;
+    const auto model = models::load_model(task.output(), arena);
+    const auto tokenizer = text::Tokenizer::load(task.output());
+    EXPECT_NO_THROW(tokenizer.require_sizes(model->source_vocabulary(), model->target_vocabulary(), "model"));
+  }
+  EXPECT_GT(deaths, 2);
+  train(task);
+  expect_same_run(whole, task.output());
+}
+
+TEST(Resume, StopsWhereItIsTold) {
+  LongTask task;
+  task.set("max-updates", "60").into("whole");
+  train(task);
+  const fs::path whole = task.output();
+  task.into("stopped");
+  std::atomic<bool> stop{false};
+  Recorder recorder;
+  recorder.on_message = [&](const std::string& message) {
+    if (message.find("epoch 3 ") != std::string::npos) stop = true;
+  };
+  const Outcome outcome = run(task.options, recorder, stop);
+  EXPECT_EQ(outcome.kind, Outcome::Kind::interrupted);
+  EXPECT_THAT(outcome.reason, testing::HasSubstr("the same command goes on"));
+  EXPECT_EQ(progress_of(task.output()).at("update"), outcome.updates);
+  EXPECT_LT(outcome.updates, 60);
+  EXPECT_EQ(train(task).kind, Outcome::Kind::trained);
+  expect_same_run(whole, task.output());
+
+  const std::string model = bytes_of(whole / "model.safetensors"), log = bytes_of(whole / "train.jsonl");
+  const Outcome again = train(task);
+  EXPECT_EQ(again.kind, Outcome::Kind::complete);
+  EXPECT_EQ(again.updates, 60);
+  EXPECT_GT(again.perplexity, 1);
+  EXPECT_THAT(again.reason, testing::HasSubstr("nothing to do"));
+  EXPECT_TRUE(bytes_of(whole / "model.safetensors") == model);
+  EXPECT_EQ(bytes_of(whole / "train.jsonl"), log);
+}
+
+TEST(Resume, CutsTheLogToWhatTheStateKnows) {
+  LongTask task;
+  task.set("max-updates", "50");
+  train(task);
+  std::ofstream(task.output() / "train.jsonl", std::ios::app) << "{\"update\": 50, \"half a li";
+  train(task.set("max-updates", "90"));
+  int64_t last = 0;
+  std::set<int64_t> validated;
+  for (const nlohmann::json& entry : log_of(task.output())) {
+    EXPECT_GE(entry.at("update").get<int64_t>(), last);
+    last = entry.at("update");
+    if (!entry.contains("valid_perplexity")) continue;
+    EXPECT_TRUE(validated.insert(last).second) << last;
+  }
+  EXPECT_EQ(last, 90);
+}
+
+TEST(Resume, RefusesAnotherRunAndSaysWhatDiffers) {
+  LongTask task;
+  task.set("max-updates", "5");
+  train(task);
+  const std::string model = bytes_of(task.output() / "model.safetensors");
+  const auto refused = [&](const std::string& name, const std::string& other, const std::string& was) {
+    const Typed<TrainOptions> before = task.options;
+    task.set(name, other);
+    EXPECT_THAT(error_of_training(task),
+                testing::AllOf(testing::HasSubstr("--" + name + " " + was),
+                               testing::HasSubstr("says " + other), testing::HasSubstr("--overwrite")));
+    task.options = before;
+  };
+  refused("dropout", "0.25", "0.1");
+  refused("d-model", "32", "16");
+  refused("pre-norm", "true", "false");
+  refused("activation", "gelu", "relu");
+  refused("seed", "7", "1");
+  refused("average", "9", "3");
+  EXPECT_EQ(bytes_of(task.output() / "model.safetensors"), model);
+
+  // Limits, threads and where the texts lie may change; the texts may not.
+  task.set("patience", "2").set("threads", "2").set("save-every", "3").set("minutes", "5");
+  fs::copy(task.folder.path() / "train.src", task.folder.path() / "moved.src");
+  task.set("train", {(task.folder.path() / "moved.src").string(), task.options.value.train[1]});
+  EXPECT_EQ(train(task).kind, Outcome::Kind::complete);
+  task.folder.write("moved.src", bytes_of(task.folder.path() / "train.src").replace(0, 3, "fox"));
+  EXPECT_THAT(error_of_training(task), testing::HasSubstr("a run on another training text"));
+  task.folder.write("valid.src", bytes_of(task.folder.path() / "valid.src").replace(0, 3, "owl"));
+  task.set("train", {(task.folder.path() / "train.src").string(), task.options.value.train[1]});
+  EXPECT_THAT(error_of_training(task), testing::HasSubstr("a run on another validation text"));
+}
+
+TEST(Resume, SaysWhichFileIsDamaged) {
+  LongTask task;
+  train(task.set("max-updates", "5"));
+  task.set("max-updates", "9");
+  const fs::path state = task.output() / "training" / "state.safetensors";
+  const std::string whole = bytes_of(state);
+  for (const size_t kept : {size_t{0}, size_t{4}, size_t{100}, whole.size() - 1}) {
+    std::ofstream(state, std::ios::binary) << whole.substr(0, kept);
+    EXPECT_THAT(error_of_training(task), testing::HasSubstr("state.safetensors"));
+  }
+  std::string other = whole;
+  other.replace(other.find("adam.first_moment"), 17, "adam.f1rst_moment");
+  std::ofstream(state, std::ios::binary) << other;
+  EXPECT_THAT(error_of_training(task), testing::HasSubstr("'adam.first_moment' does not have the"));
+  other = whole;
+  other.replace(other.find("\\\"update\\\":5"), 12, "\\\"update\\\":-");
+  std::ofstream(state, std::ios::binary) << other;
+  EXPECT_THAT(error_of_training(task), testing::HasSubstr("state.safetensors"));
+  std::ofstream(state, std::ios::binary) << whole;
+  std::ofstream(task.output() / "training" / "run.json") << "[]";
+  EXPECT_THAT(error_of_training(task), testing::HasSubstr("run.json"));
+}
+
+}  // namespace
+}  // namespace gloss::train
