@@ -147,6 +147,7 @@ void Translator::translate(const LineSource& source, const TranslateOptions& opt
 
   LineQueue queue(static_cast<float>(search.length_penalty), deliver);
   int64_t lines_read = 0;
+  bool ended = false;
   std::exception_ptr read_error;  // thrown once what stands before it is delivered
   // Some lines more, as many as there are or a window holds; at least one, but for the end of the input.
   const auto read_window = [&](int64_t& sentences) {
@@ -156,11 +157,12 @@ void Translator::translate(const LineSource& source, const TranslateOptions& opt
       auto line = std::make_unique<PendingLine>();
       Translation& result = line->result;
       try {
-        if (!source.next(result.source)) break;
+        ended = !source.next(result.source);
       } catch (...) {
         read_error = std::current_exception();
-        break;
+        ended = true;
       }
+      if (ended) break;
       result.line = lines_read++;
       line->parts = split_line(tokenizer_, result.source, splitting);
       for (const LinePart& part : line->parts)
@@ -180,10 +182,9 @@ void Translator::translate(const LineSource& source, const TranslateOptions& opt
     Workers workers({*model_, tokenizer_, search, options.cache ? models::Caching::on : models::Caching::off,
                      options.copy_unknown && !options.plain, queue});
     try {
-      while (!read_error && queue.wait_for_room(window, pieces_a_window)) {
+      while (!ended && queue.wait_for_room(window, pieces_a_window)) {
         int64_t sentences = 0;
         auto lines = read_window(sentences);
-        if (lines.empty()) break;
         if (sentences > 0 && !workers.started()) workers.start(crew(options, sentences));
         queue.add(std::move(lines));
       }
