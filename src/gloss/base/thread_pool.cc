@@ -11,25 +11,26 @@ ThreadPool::ThreadPool(int threads) {
 }
 
 ThreadPool::~ThreadPool() {
-  stop_ = true;
+  stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
 void ThreadPool::dispatch(int64_t tasks, void* context, Function function) {
+  // Nobody has joined since the last job was closed, so these are ours to change.
   tasks_ = tasks;
   context_ = context;
   function_ = function;
   error_ = nullptr;
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+  state_.store(kOpen, std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   run_tasks();
-  for (uint32_t busy = busy_.load(std::memory_order_acquire); busy != 0;
-       busy = busy_.load(std::memory_order_acquire)) {
-    busy_.wait(busy, std::memory_order_acquire);
+  for (uint32_t joined = state_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen; joined != 0;
+       joined = state_.load(std::memory_order_acquire)) {
+    state_.wait(joined, std::memory_order_acquire);
   }
   if (error_) std::rethrow_exception(error_);
 }
@@ -47,15 +48,19 @@ void ThreadPool::run_tasks() {
 }
 
 void ThreadPool::work() {
-  uint32_t seen = 0;
   while (true) {
+    const uint32_t seen = generation_.load(std::memory_order_acquire);
+    if (stop_.load(std::memory_order_relaxed)) return;
+    uint32_t state = state_.load(std::memory_order_relaxed);
+    while ((state & kOpen) != 0) {
+      if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) continue;
+      run_tasks();
+      // The last one out of a closed job wakes its caller.
+      if (state_.fetch_sub(1, std::memory_order_acq_rel) == 1) state_.notify_one();
+      break;
+    }
+    // After a job, and when none was open: until the next one.
     generation_.wait(seen, std::memory_order_acquire);
-    const uint32_t now = generation_.load(std::memory_order_acquire);
-    if (now == seen) continue;  // woken for nothing
-    seen = now;
-    if (stop_) return;
-    run_tasks();
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
   }
 }
 

@@ -55,14 +55,19 @@ class ThreadPool {
   void work();
   void run_tasks();
 
+  // A job is open while its caller takes tasks; workers may join it only then. A worker that the system wakes
+  // late finds it closed and is not waited for: on a busy machine a small job costs no more than its own
+  // work.
+  static constexpr uint32_t kOpen = uint32_t{1} << 31;
+
   std::vector<std::thread> workers_;
-  std::atomic<uint32_t> generation_{0};  // counts jobs; workers wait on it
-  std::atomic<uint32_t> busy_{0};        // workers that have not finished the current job
+  std::atomic<uint32_t> generation_{0};  // counts jobs; idle workers wait for it to change
+  std::atomic<uint32_t> state_{0};       // kOpen, and how many workers have joined
   std::atomic<int64_t> next_{0};
+  std::atomic<bool> stop_{false};
   int64_t tasks_ = 0;
   void* context_ = nullptr;
   Function function_ = nullptr;
-  bool stop_ = false;
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };
