@@ -158,6 +158,23 @@ TEST(Transformer, LogitsLossGradientsAndTenAdamStepsAreGoldenInFloat) {
   compare_with_golden<float>(1e-4);
 }
 
+TEST(TransformerConfig, CountsParametersWithoutMakingThem) {
+  Arena arena;
+  for (int variant = 0; variant < 16; ++variant) {
+    TransformerConfig config;
+    config.source_vocabulary = config.target_vocabulary = 11;
+    config.d_model = 8;
+    config.encoder = {2, 2, 12};
+    config.decoder = {3, 4, 20};
+    config.symbols = {0, 10, 10};
+    config.pre_norm = (variant & 1) != 0;
+    config.tie_output = (variant & 2) != 0;
+    config.share_embeddings = (variant & 4) != 0;
+    if (variant & 8) config.decoder.layers = 0;
+    EXPECT_EQ(parameter_count(config), Transformer<float>(config, arena).parameters().count()) << variant;
+  }
+}
+
 TEST(ModelFolder, HuggingFaceFoldersGiveEqualLogits) {
   for (const char* name : {"hf-marian-tied", "hf-marian-untied"}) {
     Context context(1);

@@ -93,6 +93,17 @@ void validate(const TransformerConfig& config) {
           config.target_vocabulary);
 }
 
+int64_t parameter_count(const TransformerConfig& config) {
+  const int64_t d = config.d_model, v = config.target_vocabulary;
+  const int64_t attention = 4 * (d * d + d), norm = 2 * d;
+  const auto feed_forward = [&](const StackConfig& stack) { return 2 * stack.d_ff * d + stack.d_ff + d; };
+  int64_t count = v + (config.share_embeddings ? v * d : (config.source_vocabulary + v) * d);
+  if (!config.tie_output) count += v * d;
+  count += config.encoder.layers * (attention + feed_forward(config.encoder) + 2 * norm);
+  count += config.decoder.layers * (2 * attention + feed_forward(config.decoder) + 3 * norm);
+  return config.pre_norm ? count + 2 * norm : count;
+}
+
 nlohmann::ordered_json to_json(const TransformerConfig& c) {
   nlohmann::ordered_json j;
   j["architectures"] = {"MarianMTModel"};

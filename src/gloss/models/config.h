@@ -54,6 +54,9 @@ void apply_paper(TransformerConfig& config);
 // Throws Error naming the first number that makes no sense.
 void validate(const TransformerConfig& config);
 
+// How many numbers a model of this configuration has, without making it.
+int64_t parameter_count(const TransformerConfig& config);
+
 // Hugging Face's MarianConfig, with our own keys for what it cannot say.
 nlohmann::ordered_json to_json(const TransformerConfig& config);
 // Missing keys have MarianConfig's defaults. Throws Error naming file and key for what is wrong, and for

@@ -42,8 +42,16 @@ bool is_redundant(const std::string& name, const io::SafetensorsFile& file) {
   return false;
 }
 
-void load_tensors(const fs::path& path, autograd::ParameterSet<float>& parameters) {
-  const auto file = io::SafetensorsFile::open(path);
+// Before memory is asked for: the file holds as many numbers as the configuration promises.
+void require_count(const io::SafetensorsFile& file, int64_t expected) {
+  int64_t found = 0;
+  for (const std::string& name : file.names()) found += file.info(name).count();
+  require(found >= expected, "{}: config.json describes a model of {} numbers, the file holds {}",
+          file.path().string(), expected, found);
+}
+
+void load_tensors(const io::SafetensorsFile& file, autograd::ParameterSet<float>& parameters) {
+  const fs::path& path = file.path();
   std::set<std::string> used;
   parameters.each_part([&](const std::string& name, const Tensor<float>& value) {
     require(file.has(name), "{}: tensor '{}' is missing, though config.json asks for it", path.string(),
@@ -84,8 +92,10 @@ std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena) {
   require(fs::is_directory(folder), "{}: there is no such model folder", folder.string());
   const auto json = io::JsonObject::read(folder / "config.json");
   const TransformerConfig config = transformer_from_json(json);
+  const auto file = io::SafetensorsFile::open(folder / "model.safetensors");
+  require_count(file, parameter_count(config));
   auto model = std::make_unique<TransformerModel>(config, arena);
-  load_tensors(folder / "model.safetensors", model->parameters());
+  load_tensors(file, model->parameters());
   return model;
 }
 
