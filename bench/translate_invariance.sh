@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Does a translation depend on its company? And is a batch truly a batch?
-# Usage: bench/translate_invariance.sh MODEL [--source FILE] [--beam N] [--no-timing]
+# Usage: bench/translate_invariance.sh MODEL [--source FILE] [--lines N] [--beam N] [--no-timing]
 #
 # Translates the 1,000 sentences of Multi30k's test2016 with batch 1, 7 and 64, in order and shuffled, with 1 and
 # 2 threads and workers, on every instruction set of the machine. On each, all texts must be equal to the byte and
@@ -11,11 +11,12 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 usage "$@"
 
 [[ $# -ge 1 ]] || die "which model? see --help"
-model=$1 source= beam=5 timing=yes
+model=$1 source= lines=1000 beam=5 timing=yes
 shift
 while [[ $# -gt 0 ]]; do
   case $1 in
     --source) source=$2; shift ;;
+    --lines) lines=$2; shift ;;
     --beam) beam=$2; shift ;;
     --no-timing) timing=no ;;
     *) die "unknown argument '$1'; see --help" ;;
@@ -28,7 +29,8 @@ if [[ -z $source ]]; then
   unpack multi30k test_2016_flickr.en
   source=$work/test_2016_flickr.en
 fi
-cp "$source" "$work/in-order"
+head -n "$lines" "$source" >"$work/in-order"
+lines=$(wc -l <"$work/in-order")
 # A fixed permutation; column 1 of the order file is the line number that puts it back.
 awk 'BEGIN { srand(17) } { print rand() "\t" NR "\t" $0 }' "$work/in-order" | sort -g >"$work/keyed"
 cut -f 3- "$work/keyed" >"$work/shuffled"
@@ -60,8 +62,7 @@ for isa in ssse3 sse4 avx2 avx512; do
     translate $variant "$work/one"
     if [[ ! -e $work/$isa ]]; then
       mv "$work/one" "$work/$isa"
-      lines=$(wc -l <"$work/$isa")
-      [[ $lines -eq $(wc -l <"$work/in-order") ]] || die "$lines lines came back"
+      [[ $(wc -l <"$work/$isa") -eq $lines ]] || die "$isa: $lines lines went in, $(wc -l <"$work/$isa") came back"
     elif ! cmp -s "$work/$isa" "$work/one"; then
       differ=$(paste -d '\n' "$work/$isa" "$work/one" | awk 'NR % 2 { a = $0; next } a != $0' | wc -l)
       echo "$isa: $differ lines DIFFER with $order, batch $batch, threads $threads, workers $workers"
