@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 
 #include "gloss/data/batches.h"
@@ -376,7 +377,11 @@ Outcome Run::finish(const std::string& limit) {
 }  // namespace
 
 Outcome run(const Typed<TrainOptions>& options, Reporter& reporter, const std::atomic<bool>& stop) {
-  return Run(resolve(options), reporter).train(stop);
+  try {
+    return Run(resolve(options), reporter).train(stop);
+  } catch (const std::filesystem::filesystem_error& error) {
+    fail("cannot read or change {}: {}", error.path1().string(), error.code().message());
+  }
 }
 
 }  // namespace gloss::train

@@ -1,0 +1,140 @@
+// Every option of the model and the text reaches the model folder, and comes back from it.
+#include "gloss/decode/translator.h"
+#include "gloss/models/model_folder.h"
+#include "gloss/models/transformer_model.h"
+#include "gloss/train/setup.h"
+#include "train/fixture.h"
+
+namespace gloss::train {
+namespace {
+
+using testing::HasSubstr;
+
+struct Variant {
+  std::string name;
+  std::map<std::string, std::string> options;
+  std::function<bool(const models::TransformerConfig&)> reached;
+};
+
+std::ostream& operator<<(std::ostream& out, const Variant& variant) {
+  return out << variant.name;
+}
+
+class EveryOption : public testing::TestWithParam<Variant> {};
+
+TEST_P(EveryOption, TrainsAndComesBackFromTheFolder) {
+  Task task;
+  task.set("max-updates", "12").set("average", "1");
+  for (const auto& [name, value] : GetParam().options) task.set(name, value);
+  EXPECT_GT(train(task).perplexity, 1);
+
+  Arena arena;
+  const auto model = models::load_model(task.output(), arena);
+  const auto& config = dynamic_cast<const models::TransformerModel&>(*model).transformer().config();
+  EXPECT_TRUE(GetParam().reached(config)) << bytes_of(task.output() / "config.json");
+
+  // Saved again and loaded again, the model translates and scores as before.
+  const fs::path copy = task.folder.path() / "copy";
+  fs::create_directories(copy);
+  models::save_model(copy, *model);
+  text::Tokenizer::load(task.output()).save(copy);
+  EXPECT_TRUE(bytes_of(copy / "model.safetensors") == bytes_of(task.output() / "model.safetensors"));
+  EXPECT_EQ(bytes_of(copy / "config.json"), bytes_of(task.output() / "config.json"));
+  const auto lines = word_lines(8, 5);
+  const auto a = decode::Translator(task.output()).translate(lines),
+             b = decode::Translator(copy).translate(lines);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(a[i].text(), b[i].text());
+    EXPECT_EQ(a[i].candidates.at(0).score, b[i].candidates.at(0).score);
+  }
+  EXPECT_EQ(train(task).kind, Outcome::Kind::complete);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Training, EveryOption,
+    testing::Values(
+        Variant{"plain", {}, [](const auto& c) { return c.share_embeddings && c.tie_output && !c.pre_norm; }},
+        Variant{"pre_norm", {{"pre-norm", "true"}}, [](const auto& c) { return c.pre_norm; }},
+        Variant{"swish",
+                {{"activation", "swish"}},
+                [](const auto& c) { return c.activation == kernels::Activation::swish; }},
+        Variant{"gelu",
+                {{"activation", "gelu"}},
+                [](const auto& c) { return c.activation == kernels::Activation::gelu; }},
+        Variant{"untied", {{"tie-output", "false"}}, [](const auto& c) { return !c.tie_output; }},
+        Variant{"separate", {{"joint", "false"}}, [](const auto& c) { return !c.share_embeddings; }},
+        Variant{"separate_untied",
+                {{"joint", "false"}, {"tie-output", "false"}},
+                [](const auto& c) { return !c.share_embeddings && !c.tie_output; }},
+        Variant{"interleaved",
+                {{"positions", "interleaved"}},
+                [](const auto& c) { return c.positions == nn::PositionLayout::interleaved; }},
+        Variant{"unscaled", {{"scale-embedding", "false"}}, [](const auto& c) { return !c.scale_embedding; }},
+        Variant{"unigram", {{"segmentation", "unigram"}}, [](const auto&) { return true; }},
+        Variant{
+            "uneven_stacks",
+            {{"encoder-layers", "2"}, {"decoder-heads", "4"}, {"encoder-ff", "24"}},
+            [](const auto& c) {
+              return c.encoder == models::StackConfig{2, 2, 24} && c.decoder == models::StackConfig{1, 4, 32};
+            }},
+        Variant{"paper",
+                {{"paper", "true"}},
+                [](const auto& c) {
+                  return c.positions == nn::PositionLayout::interleaved && c.dropout == 0.1;
+                }}),
+    [](const auto& variant) { return variant.param.name; });
+
+TEST(Options, FillInWhatWasNotTyped) {
+  Typed<TrainOptions> options;
+  options.set_values("train", {"a", "b"});
+  options.set_values("valid", {"a", "b"});
+  options.set("output", "c");
+  options.set("preset", "small");
+  options.set("decoder-layers", "2");
+  const TrainOptions small = resolve(options);
+  EXPECT_EQ(small.d_model, 256);
+  EXPECT_EQ(small.encoder_layers, 4);
+  EXPECT_EQ(small.decoder_layers, 2);
+  EXPECT_EQ(small.encoder_ff, 1024);
+  EXPECT_EQ(small.learning_rate, 1e-3);
+  EXPECT_GE(small.threads, 1);
+
+  options.set("preset", "base");
+  options.set("paper", "true");
+  options.set("dropout", "0.25");
+  const TrainOptions paper = resolve(options);
+  EXPECT_EQ(paper.d_model, 512);
+  EXPECT_EQ(paper.schedule, Schedule::paper);
+  EXPECT_EQ(paper.learning_rate, 1);
+  EXPECT_EQ(paper.warmup, 4000);
+  EXPECT_EQ(paper.positions, nn::PositionLayout::interleaved);
+  EXPECT_EQ(paper.dropout, 0.25) << "what was typed stays";
+  EXPECT_EQ(paper.label_smoothing, 0.1);
+  EXPECT_EQ(paper.clip_norm, 0);
+}
+
+TEST(Options, AreRefusedBeforeAnyWork) {
+  Typed<TrainOptions> options;
+  EXPECT_THROW(resolve(options), UsageError);
+  options.set_values("train", {"a", "b"});
+  EXPECT_THAT(text::error_of([&] { resolve(options); }), HasSubstr("--valid"));
+  options.set_values("valid", {"a", "b"});
+  EXPECT_THAT(text::error_of([&] { resolve(options); }), HasSubstr("--output"));
+  EXPECT_THROW(options.set("preset", "huge"), UsageError);
+  EXPECT_THROW(options.set("dropout", "1"), UsageError);
+  EXPECT_THROW(options.set("average", "0"), UsageError);
+
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>{{"d-model", "15"}, {"encoder-heads", "3"}}) {
+    Task task;
+    task.set(name, value);
+    EXPECT_THAT(error_of_training(task), HasSubstr(value));
+    EXPECT_FALSE(fs::exists(task.output() / "training" / "run.json"));
+  }
+  Task small;
+  small.set("vocab-size", "8");
+  EXPECT_THAT(error_of_training(small), HasSubstr("larger vocabulary"));
+}
+
+}  // namespace
+}  // namespace gloss::train
