@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# gloss train as scripts use it: signals, kill -9, two at once, a full disk, and every way to call it wrong.
+source "$TESTS_CLI/common.sh"
+
+"$GLOSS_DATES" --output dates --seed 3 --train 600 --valid 20 --test 20 --heldout 20 2>/dev/null
+options=(--d-model 16 --encoder-layers 1 --decoder-layers 1 --encoder-heads 2 --decoder-heads 2
+  --encoder-ff 32 --decoder-ff 32 --vocab-size 150 --batch-tokens 300 --average 3)
+valid=(--valid dates/valid.src dates/valid.iso)
+train_texts=(--train dates/train.src dates/train.iso)
+
+# start FOLDER OPTIONS...: becomes the program, so that `start ... &` leaves its process in $!
+start() {
+  exec "$GLOSS" train "${options[@]}" "${valid[@]}" "${train_texts[@]}" --output "$@"
+}
+
+train() {
+  (start "$@")
+}
+
+# train_on SRC TGT: on other texts, into a new folder
+train_on() {
+  "$GLOSS" train "${options[@]}" "${valid[@]}" --train "$1" "$2" --output "${@:3}"
+}
+
+# The numbers of a state without its header, which tells how long it took.
+numbers() {
+  local header
+  header=$(od -An -t u8 -N 8 "$1/training/state.safetensors")
+  tail -c "+$((header + 9))" "$1/training/state.safetensors"
+}
+
+expect_same_run() {
+  cmp <(numbers "$1") <(numbers "$2") || fail "$1 and $2 have different states"
+  cmp "$1/model.safetensors" "$2/model.safetensors" || fail "$1 and $2 have different models"
+}
+
+wait_for() { # wait_for FILE PATTERN
+  for _ in {1..600}; do
+    ! grep -qE -- "$2" "$1" 2>/dev/null || return 0
+    sleep 0.05
+  done
+  fail "$1 never said '$2': $(cat "$1")"
+}
+
+# SIGTERM and SIGINT save and leave; a second process stays out meanwhile; the same command goes on.
+for signal in TERM INT; do
+  start "$signal" --patience 0 --validate-every 40 2>log &
+  pid=$!
+  wait_for log 'update 40:'
+  expect_failure 1 "another process is training into $signal: wait for it to end" \
+    train "$signal" --patience 0 --validate-every 40
+  kill -"$signal" $pid
+  status=0
+  wait $pid || status=$?
+  expect_equal "status after SIG$signal" $status $((128 + $(kill -l $signal)))
+  wait_for log 'interrupted after update [0-9]+: the same command goes on'
+  updates=$(($(sed -nE 's/^interrupted after update ([0-9]+).*/\1/p' log) + 30))
+  train "$signal" --patience 0 --validate-every 40 --max-updates $updates 2>log
+  wait_for log 'going on after update'
+  wait_for log "stopped after $updates updates"
+  train whole --overwrite --patience 0 --validate-every 40 --max-updates $updates 2>/dev/null
+  expect_same_run whole "$signal"
+done
+
+# kill -9, thrice, on another number of threads each time.
+for threads in 1 2 3; do
+  start killed --save-every 7 --max-updates 150 --threads $threads 2>log &
+  pid=$!
+  wait_for log 'update [0-9]+: validation|nothing to do' # it may be quicker than we are
+  kill -KILL $pid
+  wait $pid 2>/dev/null || true
+  "$GLOSS" translate killed <dates/test.src >out.txt || fail "no whole model after kill -9"
+  expect_equal "lines translated" "$(wc -l <out.txt)" "$(wc -l <dates/test.src)"
+done
+train killed --save-every 7 --max-updates 150 2>/dev/null
+train whole --overwrite --save-every 7 --max-updates 150 2>/dev/null
+expect_same_run whole killed
+
+# Given again, a finished run is left alone.
+touch -d '2001-01-01' whole/model.safetensors
+train whole --save-every 7 --max-updates 150 2>log
+wait_for log 'nothing to do: whole holds this run, which ended after 150 updates'
+expect_equal "year of the model" "$(date -r whole/model.safetensors +%Y)" 2001
+cp -r whole before
+
+# Another run's folder, a model's folder, and a text that changed.
+expect_failure 1 'whole holds a run with --dropout 0.1, and this command says 0.3' train whole --dropout 0.3
+mkdir foreign
+touch foreign/config.json
+expect_failure 1 'foreign holds a model already: .*--overwrite' train foreign
+[[ ! -e foreign/training ]] || fail "a refused folder was written into"
+sed '1s/$/ x/' dates/train.src >changed.src
+expect_failure 1 'whole holds a run on another training text' \
+  train_on changed.src dates/train.iso whole --save-every 7 --max-updates 150
+
+# A full disk: the state and the model of before stay, the exit status is 1, and the run goes on later.
+full() (
+  trap '' XFSZ # as on a full disk, write() then fails instead of ending the program
+  ulimit -f 12 # KiB: the model fits, the state does not
+  train whole --save-every 7 --max-updates 300
+)
+status=0
+full 2>log || status=$?
+expect_equal "status with a full disk" $status 1
+grep -qE '^gloss: cannot write .*(intact)' log || fail "a full disk should be said in one sentence: $(cat log)"
+expect_same_run whole before
+train whole --save-every 7 --max-updates 160 2>/dev/null
+
+# Folders that cannot be written to are told before any work.
+expect_failure 1 'cannot .*the folder /proc/' train /proc/model
+touch file
+expect_failure 1 'cannot write into file: it is a file' train file
+# Permissions mean nothing to root, so a nobody tries what they forbid.
+unprivileged() {
+  if [[ $(id -u) -ne 0 ]]; then "$@"; else setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; fi
+}
+chmod 755 .
+if unprivileged test -r dates/train.src && unprivileged test -x "$GLOSS"; then
+  mkdir closed
+  chmod 555 closed
+  expect_failure 1 'cannot write into the folder closed: Permission denied' \
+    unprivileged "$GLOSS" train "${valid[@]}" "${train_texts[@]}" --output closed
+fi
+
+# Texts that cannot be used.
+expect_failure 1 'none.src' train_on none.src dates/train.iso new
+: >empty
+expect_failure 1 'empty' train_on empty empty new
+head -n 7 dates/train.src >seven.src
+expect_failure 1 '7 lines.*600|600.*7 lines' train_on seven.src dates/train.iso new
+printf 'a\nb\xff\n' >bytes.src
+printf 'a\nb\n' >bytes.tgt
+expect_failure 1 'line 2' train_on bytes.src bytes.tgt new
+printf 'a\nb\0\n' >nul.src
+expect_failure 1 'line 2|NUL' train_on nul.src bytes.tgt new
+expect_failure 1 '(ELF|binary|NUL|UTF-8)' train_on "$GLOSS" bytes.tgt new
+expect_failure 1 'dates' train_on dates dates new
+[[ ! -e new ]] || fail "a folder was made for texts that cannot be used"
+
+# CRLF, a byte order mark and a missing last newline make no difference.
+{
+  printf '\xef\xbb\xbf'
+  sed 's/$/\r/' dates/train.src | head -c -2
+} >crlf.src
+train_on crlf.src dates/train.iso crlf --max-updates 20 2>/dev/null
+train plain --max-updates 20 2>/dev/null
+expect_same_run crlf plain
+
+# One line is a corpus.
+head -n 1 dates/train.src >one.src
+head -n 1 dates/train.iso >one.iso
+train_on one.src one.iso one --max-updates 3 2>/dev/null
+expect_equal "translations" "$("$GLOSS" translate one <dates/test.src | wc -l)" "$(wc -l <dates/test.src)"
+
+# The command line itself.
+expect_failure 2 '--train takes two files' "$GLOSS" train --valid a b --output new
+expect_failure 2 '--output is missing' "$GLOSS" train "${train_texts[@]}" "${valid[@]}"
+expect_failure 2 '--train.*2' "$GLOSS" train --train one --output new
+expect_failure 2 'dropout.*from 0 to below 1.*1.5' train new --dropout 1.5
+expect_failure 2 'max-updates.*many' train new --max-updates many
+expect_failure 2 'preset.*tiny' train new --preset huge
+expect_failure 2 '--help' train new --epochs 3
