@@ -36,7 +36,8 @@ class ProgramHelp : public CLI::FormatterBase {
       out += fmt::format("  {:<20} {}\n", command->get_name(), command->get_description());
     out += "\nOptions of every command:\n";
     for (const CLI::Option* option : app->get_options()) {
-      out += fmt::format("  {:<20} {}\n", option->get_name() + (option->get_items_expected_max() > 0 ? " NAME" : ""),
+      out += fmt::format("  {:<20} {}\n",
+                         option->get_name() + (option->get_items_expected_max() > 0 ? " NAME" : ""),
                          option->get_description());
     }
     return out + "\nHelp on a command:     gloss COMMAND --help\n";
