@@ -1,6 +1,7 @@
 // How lines are cut, and what becomes of text without pieces.
 #include "gloss/decode/line_parts.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <unistd.h>
