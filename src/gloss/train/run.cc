@@ -44,7 +44,11 @@ data::BatchOptions batch_options(const TrainOptions& options) {
   return batches;
 }
 
-text::Tokenizer make_tokenizer(const TrainOptions& options, Reporter& reporter) {
+text::Tokenizer make_tokenizer(const TrainOptions& options, int64_t pairs, Reporter& reporter) {
+  constexpr int64_t kManyPairs = 100'000;  // that keep a person waiting
+  if (pairs >= kManyPairs)
+    reporter.progress(
+        fmt::format("making a vocabulary of {} pieces from {} pairs", options.vocab_size, pairs));
   text::TokenizerOptions wanted;
   wanted.segmenter.kind = options.segmentation;
   wanted.segmenter.character_coverage = options.character_coverage;
@@ -73,7 +77,8 @@ std::string lines_of(const std::vector<data::TokenBatch>& batches) {
 
 class Run {
  public:
-  // All that can be wrong with options and texts is said here, before any work and before the folder changes.
+  // Throws Error for all that can be wrong with options and texts before the folder changes; then takes up
+  // the state that is there, or begins.
   Run(const TrainOptions& options, Reporter& reporter);
   Outcome train(const std::atomic<bool>& stop);
 
@@ -102,17 +107,20 @@ class Run {
   void tell(const ValidationScores& scores, bool best);
   double seconds() const { return seconds_before_ + seconds_since(started_); }
 
+  // What is given.
   const TrainOptions options_;
   Reporter& reporter_;
   const data::ParallelCorpus corpus_, validation_corpus_;
   OutputFolder output_;
   const text::Tokenizer tokenizer_;
+  // What works.
   Context context_;
   Learner learner_;
   data::BatchStream stream_;
   const Validation validation_;
+  // How far it is, and who is told.
   Progress progress_;
-  std::optional<TrainLog> log_;
+  std::optional<TrainLog> log_;  // from train() on: a finished run's log is not touched
   std::optional<Meter> meter_;
   int64_t epoch_batches_ = 0;  // in the last whole epoch that this process saw
   double seconds_before_ = 0;  // that earlier pieces of the run took
@@ -126,7 +134,7 @@ Run::Run(const TrainOptions& options, Reporter& reporter)
       validation_corpus_(options_.valid[0], options_.valid[1], invalid(options_)),
       output_(options_, identity(options_, corpus_.fingerprint(), validation_corpus_.fingerprint())),
       tokenizer_(output_.continues() ? text::Tokenizer::load(output_.path())
-                                     : make_tokenizer(options_, reporter)),
+                                     : make_tokenizer(options_, corpus_.pairs(), reporter)),
       context_(static_cast<int>(options_.threads)),
       learner_(options_, model_config(options_, tokenizer_), context_),
       stream_(corpus_, tokenizer_, batch_options(options_)),
@@ -327,7 +335,7 @@ Outcome Run::interrupted() {
   save();
   return {Outcome::Kind::interrupted,
           fmt::format("interrupted after update {}: the same command goes on", progress_.update),
-          progress_.update, std::max(0.0, progress_.best.perplexity), progress_.best.bleu};
+          progress_.update, progress_.best.perplexity, progress_.best.bleu};
 }
 
 // Leaves the best model: that of the best validation, or the mean of the last ones where it is better still.

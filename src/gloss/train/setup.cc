@@ -90,8 +90,9 @@ uint64_t memory_estimate(const TrainOptions& o, const models::TransformerConfig&
   };
   const int64_t row = layer(config.encoder, 1) + layer(config.decoder, 2);
   const int64_t logits = 512 * config.target_vocabulary;
-  return sizeof(float) * (4 * values + static_cast<uint64_t>(o.batch_tokens * row + logits +
-                                                             config.target_vocabulary * config.d_model));
+  const int64_t activations = o.batch_tokens * row + logits + config.target_vocabulary * config.d_model;
+  // A quarter more: blocks come in sizes, and batches of other lengths ask for other sizes.
+  return sizeof(float) * (4 * values + static_cast<uint64_t>(activations + activations / 4));
 }
 
 }  // namespace gloss::train
