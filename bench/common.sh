@@ -56,7 +56,7 @@ seconds() {
   calculate "$(now) - $start"
 }
 
-calculate() { awk "BEGIN { printf \"%.6f\", $1 }"; }
+calculate() { awk "BEGIN { printf \"%.6f\", ($1) }"; }
 
 # at_least VALUE NEEDED and at_most VALUE NEEDED print yes or NO and remember a NO in $failed.
 failed=0

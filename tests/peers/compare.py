@@ -85,24 +85,25 @@ class Transformers:
         import torch
         import transformers
 
+        transformers.utils.logging.disable_progress_bar()
         self.torch = torch
         self.name = f"transformers {transformers.__version__}"
         torch.set_num_threads(arguments.threads)
         self.tokenizer = transformers.MarianTokenizer.from_pretrained(arguments.model)
         self.model = transformers.MarianMTModel.from_pretrained(arguments.model, attn_implementation="eager")
         self.model = self.model.float().eval()
-        target = self.tokenizer.target_encoder if self.tokenizer.separate_vocabs else self.tokenizer.encoder
-        self.target_by_id = {number: piece for piece, number in target.items()}
+        # Not convert_ids_to_tokens, which knows the target's vocabulary alone.
+        self.source_by_id = {number: piece for piece, number in self.tokenizer.encoder.items()}
+        self.target_by_id = self.source_by_id
+        if self.tokenizer.separate_vocabs:
+            self.target_by_id = {number: piece for piece, number in self.tokenizer.target_encoder.items()}
         self.batch = arguments.batch
 
     def source_pieces(self, line):
-        return self.tokenizer.convert_ids_to_tokens(self.tokenizer(line).input_ids)
+        return [self.source_by_id[number] for number in self.tokenizer(line).input_ids]
 
     def target_pieces(self, line):
-        return self.target_tokens(self.tokenizer(text_target=line).input_ids)
-
-    def target_tokens(self, ids):
-        return [self.target_by_id[number] for number in ids]
+        return [self.target_by_id[number] for number in self.tokenizer(text_target=line).input_ids]
 
     def log_probabilities(self, sources, targets):
         """For each pair log P of every target piece, from a padded batch forced through the model."""
@@ -271,7 +272,9 @@ def main():
     report = Report()
     if "transformers" not in arguments.skip:
         compare_with_transformers(report, arguments, gloss, lines, greedy, beam)
-    if "ctranslate2" not in arguments.skip:
+    if (arguments.model / "target_vocab.json").exists():
+        print("CTranslate2's converter reads one vocabulary of a Marian folder; this one has two: skipped")
+    elif "ctranslate2" not in arguments.skip:
         with tempfile.TemporaryDirectory() as folder:
             peer = CTranslate2(arguments, folder)
             print(peer.name)
