@@ -14,6 +14,23 @@ HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
+// out = inverse * sum_t w[t] value_t, columns c .. c + 16 C of head h. Several chunks at once, because each
+// is one long chain of additions.
+template <int C, class T>
+HWY_INLINE void mix_values(const CachedAttention<T>& in, const CachedRows<T>& rows, int64_t h, int64_t c,
+                           const T* w, T inverse, T* out) {
+  Wide<T> mixed[C];
+  for (Wide<T>& chunk : mixed) chunk = zero<T>();
+  const int64_t width = in.d_v - c;
+  for (int64_t t = 0; t < rows.count; ++t) {
+    const T* value = rows.value + (rows.index ? rows.index[t] : t) * in.value_stride + h * in.d_v + c;
+    const Wide<T> weight = set(w[t]);
+    for (int i = 0; i < C; ++i)
+      mixed[i] = mul_add(weight, load_chunk(value + i * kWide, width - i * kWide), mixed[i]);
+  }
+  for (int i = 0; i < C; ++i) store_chunk(mixed[i] * set(inverse), out + i * kWide, width - i * kWide);
+}
+
 template <class T>
 void attend_row(const CachedAttention<T>& in, int64_t i, T* out) {
   const T* query = in.query.row(i);
@@ -49,14 +66,9 @@ void attend_row(const CachedAttention<T>& in, int64_t i, T* out) {
     }
     const T inverse = T{1} / sum(total);
     T* o = out + h * in.d_v;
-    for (int64_t c = 0; c < in.d_v; c += kWide) {
-      Wide<T> mixed = zero<T>();
-      for (int64_t t = 0; t < n; ++t) {
-        const T* value = rows.value + (rows.index ? rows.index[t] : t) * in.value_stride + h * in.d_v + c;
-        mixed = mul_add(set(w[t]), load_chunk(value, in.d_v - c), mixed);
-      }
-      store_chunk(mixed * set(inverse), o + c, in.d_v - c);
-    }
+    int64_t c = 0;
+    for (; c + 2 * kWide <= in.d_v; c += 2 * kWide) mix_values<2>(in, rows, h, c, w, inverse, o + c);
+    for (; c < in.d_v; c += kWide) mix_values<1>(in, rows, h, c, w, inverse, o + c);
   }
 }
 

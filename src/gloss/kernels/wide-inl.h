@@ -151,24 +151,26 @@ HWY_INLINE Wide<T> keep_first(const Wide<T>& x, int64_t n, T rest = T{0}) {
 }
 
 // Folds sixteen lanes by halves: 8 + 8, 4 + 4, 2 + 2, 1 + 1, the same on every target.
+#if HWY_TARGET == HWY_SCALAR
 template <class D, class V, class F>
-HWY_INLINE hn::TFromD<D> fold_vector(D d, V v, F f) {
+HWY_INLINE hn::TFromD<D> fold_vector(D, V v, F) {
+  return hn::GetLane(v);
+}
+#else
+template <class D, class V, class F>
+HWY_INLINE hn::TFromD<D> fold_vector(D, V v, F f) {
   using T = hn::TFromD<D>;
-#if HWY_TARGET != HWY_SCALAR
   if constexpr (hn::MaxLanes(D()) * sizeof(T) > 16) {
     const hn::Half<D> half;
     return fold_vector(half, f(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), f);
+  } else if constexpr (sizeof(T) == 4) {
+    v = f(v, hn::Shuffle1032(v));  // 0 + 2, 1 + 3
+    return hn::GetLane(f(v, hn::Shuffle2301(v)));
+  } else {
+    return hn::GetLane(f(v, hn::Shuffle01(v)));
   }
-#endif
-  constexpr size_t n = hn::MaxLanes(D());
-  HWY_ALIGN T lanes[n];
-  hn::Store(v, d, lanes);
-  const hn::CappedTag<T, 1> one;
-  const auto scalar = [&](T a, T b) { return hn::GetLane(f(hn::Set(one, a), hn::Set(one, b))); };
-  if constexpr (n == 4) return scalar(scalar(lanes[0], lanes[2]), scalar(lanes[1], lanes[3]));
-  if constexpr (n == 2) return scalar(lanes[0], lanes[1]);
-  return lanes[0];
 }
+#endif
 template <class T, class F>
 HWY_INLINE T fold(Wide<T> x, F f) {
   for (int n = Wide<T>::kVectors / 2; n > 0; n /= 2) {
