@@ -8,7 +8,7 @@ Shape::Shape(std::initializer_list<int64_t> dims)
     : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
 
 Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
-  require(dims.size() >= 1 && dims.size() <= kMaxRank, "a tensor has 1 to {} dimensions, not {}", kMaxRank,
+  require(!dims.empty() && dims.size() <= kMaxRank, "a tensor has 1 to {} dimensions, not {}", kMaxRank,
           dims.size());
   int64_t size = 1;
   for (size_t i = 0; i < dims.size(); ++i) {
