@@ -9,7 +9,7 @@
 #include "gloss/data/corpus.h"
 #include "gloss/models/model_folder.h"
 #include "gloss/tensor/context.h"
-#include "gloss/text/training.h"
+#include "gloss/train/candidates.h"
 #include "gloss/train/learner.h"
 #include "gloss/train/limits.h"
 #include "gloss/train/log.h"
@@ -30,35 +30,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-text::InvalidUtf8 invalid(const TrainOptions& options) {
-  return options.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail;
-}
-
-data::BatchOptions batch_options(const TrainOptions& options) {
-  data::BatchOptions batches;
-  batches.target_tokens = options.batch_tokens;
-  batches.max_length = options.max_length;
-  batches.seed = static_cast<uint64_t>(options.seed);
-  return batches;
-}
-
-text::Tokenizer make_tokenizer(const TrainOptions& options, int64_t pairs, Reporter& reporter) {
-  constexpr int64_t kManyPairs = 100'000;  // that keep a person waiting
-  if (pairs >= kManyPairs)
-    reporter.progress(
-        fmt::format("making a vocabulary of {} pieces from {} pairs", options.vocab_size, pairs));
-  text::TokenizerOptions wanted;
-  wanted.segmenter.kind = options.segmentation;
-  wanted.segmenter.character_coverage = options.character_coverage;
-  wanted.segmenter.seed = static_cast<uint64_t>(options.seed);
-  wanted.segmenter.invalid = invalid(options);
-  wanted.vocabulary_size = static_cast<int32_t>(options.vocab_size);
-  wanted.joint = options.joint;
-  text::TrainedTokenizer made = text::train_tokenizer(options.train[0], options.train[1], wanted);
-  for (const std::string& message : made.messages) reporter.message(message);
-  return std::move(made.tokenizer);
 }
 
 // Lines that name a batch: "lines 4, 17, 9 and 61 others".
@@ -96,14 +67,8 @@ class Run {
   Outcome interrupted();
   Outcome finish(const std::string& limit);
 
-  // A model that was validated.
-  struct Candidate {
-    int64_t update = -1;  // -1: there is none
-    ValidationScores scores;
-  };
-  bool better(const ValidationScores& scores, const Candidate& than) const;
   ValidationScores judge(std::span<const float> values);
-  void note_average(std::vector<int64_t>& validated, const ValidationScores& scores) const;
+  bool improves(const ValidationScores& scores, const Candidate& than) const;
   void tell(const ValidationScores& scores, bool best);
   double seconds() const { return seconds_before_ + seconds_since(started_); }
 
@@ -130,8 +95,8 @@ class Run {
 Run::Run(const TrainOptions& options, Reporter& reporter)
     : options_(options),
       reporter_(reporter),
-      corpus_(options_.train[0], options_.train[1], invalid(options_)),
-      validation_corpus_(options_.valid[0], options_.valid[1], invalid(options_)),
+      corpus_(options_.train[0], options_.train[1], invalid_utf8(options_)),
+      validation_corpus_(options_.valid[0], options_.valid[1], invalid_utf8(options_)),
       output_(options_, identity(options_, corpus_.fingerprint(), validation_corpus_.fingerprint())),
       tokenizer_(output_.continues() ? text::Tokenizer::load(output_.path())
                                      : make_tokenizer(options_, corpus_.pairs(), reporter)),
@@ -272,11 +237,8 @@ void Run::save() {
   meter_->forget_time();
 }
 
-bool Run::better(const ValidationScores& scores, const Candidate& than) const {
-  if (!std::isfinite(scores.perplexity)) return false;
-  if (than.update < 0) return true;
-  return options_.valid_metric == ValidMetric::bleu ? scores.bleu > than.scores.bleu
-                                                    : scores.perplexity < than.scores.perplexity;
+bool Run::improves(const ValidationScores& scores, const Candidate& than) const {
+  return better(scores, than, options_.valid_metric);
 }
 
 // Scores of a model with other numbers.
@@ -288,13 +250,6 @@ ValidationScores Run::judge(std::span<const float> values) {
   const ValidationScores scores = validation_(context_, learner_.model());
   std::ranges::copy(training, own.begin());
   return scores;
-}
-
-void Run::note_average(std::vector<int64_t>& validated, const ValidationScores& scores) const {
-  if (options_.average == 1 || !std::isfinite(scores.perplexity)) return;
-  if (!validated.empty() && validated.back() == progress_.update) return;  // every step since was skipped
-  validated.push_back(progress_.update);
-  if (static_cast<int64_t>(validated.size()) > options_.average) validated.erase(validated.begin());
 }
 
 void Run::tell(const ValidationScores& scores, bool best) {
@@ -315,10 +270,10 @@ void Run::validate() {
   report();
   const std::span<const float> values = learner_.shown();
   const ValidationScores scores = judge(values);
-  const bool improved = better(scores, {progress_.best_update, progress_.best});
+  const bool improved = improves(scores, {progress_.best_update, progress_.best});
   progress_.last_validation = progress_.update;
   progress_.bad_validations = improved ? 0 : progress_.bad_validations + 1;
-  note_average(progress_.validated, scores);
+  note_validated(progress_.validated, progress_.update, scores, options_.average);
   if (std::isfinite(scores.perplexity)) output_.state().keep(progress_.update, values);
   if (improved) {
     progress_.best_update = progress_.update;
@@ -348,9 +303,9 @@ Outcome Run::finish(const std::string& limit) {
   std::vector<int64_t> averaged = progress_.validated;
   if (progress_.update > progress_.last_validation) {  // a limit came between two validations
     const ValidationScores scores = judge(learner_.shown());
-    const bool improved = better(scores, best);
+    const bool improved = improves(scores, best);
     state.keep(progress_.update, learner_.shown());
-    note_average(averaged, scores);
+    note_validated(averaged, progress_.update, scores, options_.average);
     if (improved) best = {progress_.update, scores};
     tell(scores, improved);
   }
@@ -363,7 +318,7 @@ Outcome Run::finish(const std::string& limit) {
   if (averaged.size() > 1) {
     std::vector<float> mean = state.mean(averaged, size);
     const ValidationScores scores = judge(mean);
-    const bool improved = better(scores, best);
+    const bool improved = improves(scores, best);
     reporter_.message(fmt::format("the mean of the last {} models: validation {}: {}", averaged.size(),
                                   text_of(scores),
                                   improved ? "it is the model now" : "the best single one stays"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "gloss/io/options_json.h"
 
@@ -43,6 +44,35 @@ TrainOptions resolve(Typed<TrainOptions> options) {
   }
   if (o.threads == 0) o.threads = std::max(1u, std::thread::hardware_concurrency());
   return o;
+}
+
+text::InvalidUtf8 invalid_utf8(const TrainOptions& options) {
+  return options.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail;
+}
+
+data::BatchOptions batch_options(const TrainOptions& options) {
+  data::BatchOptions batches;
+  batches.target_tokens = options.batch_tokens;
+  batches.max_length = options.max_length;
+  batches.seed = static_cast<uint64_t>(options.seed);
+  return batches;
+}
+
+text::Tokenizer make_tokenizer(const TrainOptions& options, int64_t pairs, Reporter& reporter) {
+  constexpr int64_t kManyPairs = 100'000;
+  if (pairs >= kManyPairs)
+    reporter.progress(
+        fmt::format("making a vocabulary of {} pieces from {} pairs", options.vocab_size, pairs));
+  text::TokenizerOptions wanted;
+  wanted.segmenter.kind = options.segmentation;
+  wanted.segmenter.character_coverage = options.character_coverage;
+  wanted.segmenter.seed = static_cast<uint64_t>(options.seed);
+  wanted.segmenter.invalid = invalid_utf8(options);
+  wanted.vocabulary_size = static_cast<int32_t>(options.vocab_size);
+  wanted.joint = options.joint;
+  text::TrainedTokenizer made = text::train_tokenizer(options.train[0], options.train[1], wanted);
+  for (const std::string& message : made.messages) reporter.message(message);
+  return std::move(made.tokenizer);
 }
 
 models::TransformerConfig model_config(const TrainOptions& o, const text::Tokenizer& tokenizer) {

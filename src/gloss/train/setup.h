@@ -1,8 +1,10 @@
 // From options to a run: what presets fill in, what is checked before work starts, and what a run may change.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <string>
 
+#include "gloss/data/batches.h"
 #include "gloss/models/transformer_model.h"
 #include "gloss/text/tokenizer.h"
 #include "gloss/train/options.h"
@@ -13,6 +15,11 @@ namespace gloss::train {
 // Presets and --paper fill in what was not typed. Throws UsageError for options that make no sense together.
 TrainOptions resolve(Typed<TrainOptions> options);
 
+text::InvalidUtf8 invalid_utf8(const TrainOptions& options);
+data::BatchOptions batch_options(const TrainOptions& options);
+// Trains the vocabulary on the training texts; tells where it came out smaller than asked for, and that it is
+// being made where `pairs` are so many that somebody waits for it.
+text::Tokenizer make_tokenizer(const TrainOptions& options, int64_t pairs, Reporter& reporter);
 models::TransformerConfig model_config(const TrainOptions& options, const text::Tokenizer& tokenizer);
 
 // What a continued run has to have in common with its beginning, as a JSON text: every option, presets and
