@@ -17,6 +17,8 @@ constexpr std::array<std::pair<std::string_view, Activation>, 4> kActivations{{{
                                                                                {"silu", Activation::swish},
                                                                                {"gelu", Activation::gelu}}};
 constexpr int64_t kLargest = int64_t{1} << 24;  // of any size in a config: a bound before memory is asked for
+constexpr const char* kMarianType = "marian";
+constexpr const char* kPreNormType = "gloss_pre_norm";  // the same but for normalize_before
 
 }  // namespace
 
@@ -25,6 +27,10 @@ std::string_view activation_name(Activation activation) {
     if (value == activation) return name;
   }
   return "none";
+}
+
+std::string model_type(const TransformerConfig& config) {
+  return config.pre_norm ? kPreNormType : kMarianType;
 }
 
 TransformerConfig transformer_preset(std::string_view name) {
@@ -106,8 +112,9 @@ int64_t parameter_count(const TransformerConfig& config) {
 
 nlohmann::ordered_json to_json(const TransformerConfig& c) {
   nlohmann::ordered_json j;
-  j["architectures"] = {"MarianMTModel"};
-  j["model_type"] = "marian";
+  // Marian of transformers and CTranslate2 is post-norm: they must refuse the other rather than misread it.
+  if (!c.pre_norm) j["architectures"] = {"MarianMTModel"};
+  j["model_type"] = model_type(c);
   j["vocab_size"] = c.source_vocabulary;
   j["decoder_vocab_size"] = c.target_vocabulary;
   j["d_model"] = c.d_model;
@@ -142,8 +149,8 @@ nlohmann::ordered_json to_json(const TransformerConfig& c) {
 }
 
 TransformerConfig transformer_from_json(const io::JsonObject& json) {
-  const std::string type = json.text("model_type", "marian");
-  require(type == "marian",
+  const std::string type = json.text("model_type", kMarianType);
+  require(type == kMarianType || type == kPreNormType,
           "{}: this is a model of type '{}', and only 'marian' can be opened as a Transformer", json.name(),
           type);
   const io::JsonObject::Range size{1, kLargest}, layers{0, 1000};

@@ -57,6 +57,9 @@ void validate(const TransformerConfig& config);
 // How many numbers a model of this configuration has, without making it.
 int64_t parameter_count(const TransformerConfig& config);
 
+// "marian" for what Hugging Face's MarianConfig describes; a pre-norm model, which it does not, has a type of
+// its own, so that other programs refuse it rather than misread it.
+std::string model_type(const TransformerConfig& config);
 // Hugging Face's MarianConfig, with our own keys for what it cannot say.
 nlohmann::ordered_json to_json(const TransformerConfig& config);
 // Missing keys have MarianConfig's defaults. Throws Error naming file and key for what is wrong, and for

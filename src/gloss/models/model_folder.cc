@@ -7,6 +7,7 @@
 #include "gloss/io/json_file.h"
 #include "gloss/io/safetensors.h"
 #include "gloss/models/transformer_model.h"
+#include "gloss/nn/positions.h"
 
 namespace gloss::models {
 namespace {
@@ -70,6 +71,23 @@ void load_tensors(const io::SafetensorsFile& file, autograd::ParameterSet<float>
   }
 }
 
+// What transformers and CTranslate2 would make differently of config.json, so that they read it instead:
+// positions in the paper's layout, and a shared table of embeddings beside an output layer of its own
+// (transformers ties the three or none). Readers of ours skip both, as is_redundant says.
+void add_for_other_programs(io::SafetensorsWriter& writer, const nlohmann::ordered_json& config,
+                            std::span<const float> shared, Arena& arena) {
+  const auto d = config.at("d_model").get<int64_t>();
+  for (const char* side : {"model.encoder.", "model.decoder."}) {
+    const std::string prefix = side;
+    if (!shared.empty() && !config.at("tie_word_embeddings").get<bool>())
+      writer.add<float>(prefix + "embed_tokens.weight", {static_cast<int64_t>(shared.size()) / d, d}, shared);
+    if (config.at("position_layout") != "interleaved") continue;
+    const auto rows = config.at("max_position_embeddings").get<int64_t>();
+    writer.add(prefix + "embed_positions.weight",
+               nn::sinusoidal_positions<float>(arena, 0, rows, d, nn::PositionLayout::interleaved));
+  }
+}
+
 nlohmann::ordered_json generation_json(const Model& model) {
   nlohmann::ordered_json j;
   const Symbols& symbols = model.symbols();
@@ -106,13 +124,19 @@ void save_model(const fs::path& folder, const Model& model, std::span<const floa
           "{} numbers do not fill a model of {}", values.size(), parameters.values().size());
   io::SafetensorsWriter writer;
   writer.set_metadata("format", "pt");
+  std::span<const float> shared;
   parameters.each_part([&](const std::string& name, const Tensor<float>& value) {
     const float* from = values.empty() ? value.data() : values.data() + (value.data() - base);
-    writer.add<float>(name, file_shape(name, value), {from, static_cast<size_t>(value.size())});
+    const std::span<const float> part(from, static_cast<size_t>(value.size()));
+    writer.add<float>(name, file_shape(name, value), part);
+    if (name == "model.shared.weight") shared = part;
   });
+  const nlohmann::ordered_json config = model.config_json();
+  Arena arena;
+  add_for_other_programs(writer, config, shared, arena);
   writer.write(folder / "model.safetensors");
   io::write_json(folder / "generation_config.json", generation_json(model));
-  io::write_json(folder / "config.json", model.config_json());
+  io::write_json(folder / "config.json", config);
 }
 
 }  // namespace gloss::models

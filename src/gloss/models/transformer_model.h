@@ -17,7 +17,7 @@ class TransformerModel final : public Model {
 
   const Transformer<float>& transformer() const { return transformer_; }
 
-  std::string type() const override { return "marian"; }
+  std::string type() const override { return model_type(transformer_.config()); }
   const Symbols& symbols() const override { return transformer_.config().symbols; }
   int64_t source_vocabulary() const override { return transformer_.config().source_vocabulary; }
   int64_t target_vocabulary() const override { return transformer_.config().target_vocabulary; }
