@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Training speed, in turns with PyTorch on the same machine: target tokens a second, median of several runs.
 # Usage: bench/train_speed.sh [--rounds N] [--updates N] [--size tiny|small|base] [--threads N] [--batch-tokens N]
+#        [--gloss-batch-tokens N]
 #   GLOSS_PEERS_VENV  a Python environment with torch, transformers and sentencepiece
 #
 # Both train on Multi30k en-de with 8,000 pieces, dropout 0.1 and label smoothing 0.1. In each round gloss and
 # both models of peers/torch_train_speed.py (lean, and transformers' MarianMT) do the same number of updates,
 # one after another; the faster of the two counts. Nobody's vocabulary, start-up and first updates are timed:
 # PyTorch's script leaves out three updates, here the first entry of train.jsonl is left out (two seconds).
-# Tokens are those of the target with its end symbol, without padding.
+# Tokens are those of the target with its end symbol, without padding. PyTorch's script counts the padded longer
+# side of a batch, gloss the target's tokens: --gloss-batch-tokens makes the updates alike in size.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 usage "$@"
 
-rounds=5 updates=60 size=tiny threads=2 batch_tokens=4096
+rounds=5 updates=60 size=tiny threads=2 batch_tokens=4096 gloss_batch_tokens=
 while [[ $# -gt 0 ]]; do
   case $1 in
     --rounds) rounds=$2 ;;
@@ -20,6 +22,7 @@ while [[ $# -gt 0 ]]; do
     --size) size=$2 ;;
     --threads) threads=$2 ;;
     --batch-tokens) batch_tokens=$2 ;;
+    --gloss-batch-tokens) gloss_batch_tokens=$2 ;;
     *) die "unknown argument '$1'; see --help" ;;
   esac
   shift 2
@@ -51,7 +54,8 @@ PYTHON
 run_gloss() {
   rm -rf "$work/model"
   "$gloss" train --train "$work/train.en" "$work/train.de" --valid "$work/val.en" "$work/val.de" \
-    --output "$work/model" --preset "$size" --vocab-size 8000 --batch-tokens "$batch_tokens" --dropout 0.1 \
+    --output "$work/model" --preset "$size" --vocab-size 8000 \
+    --batch-tokens "${gloss_batch_tokens:-$batch_tokens}" --dropout 0.1 \
     --label-smoothing 0.1 --average 1 --max-updates $((updates + 3)) --validate-every 1000000 \
     --threads "$threads" >"$work/gloss.log" 2>&1 || {
     tail -n 5 "$work/gloss.log" >&2
@@ -61,7 +65,7 @@ run_gloss() {
 }
 
 run_torch() {
-  "$python" "$peer" --size "$size" --steps "$updates" --impl "$1" --threads "$threads" \
+  PYTHONDONTWRITEBYTECODE=1 "$python" "$peer" --size "$size" --steps "$updates" --impl "$1" --threads "$threads" \
     --batch-tokens "$batch_tokens" 2>"$work/torch.log" | sed -n 's/.*: \([0-9]*\) target tok.*/\1/p' |
     grep . || {
     tail -n 5 "$work/torch.log" >&2

@@ -5,7 +5,8 @@
 # Translates the 1,000 sentences of Multi30k's test2016 with batch 1, 7 and 64, in order and shuffled, with 1 and
 # 2 threads and workers, on every instruction set of the machine. On each, all texts must be equal to the byte and
 # all scores (log-probabilities of every piece too) to the bit; avx2 and avx512 must agree as well. Then times
-# batch 1 and batch 64 with one worker of one thread, start-up left out.
+# batch 1 and batch 64 with one worker of one thread, start-up left out: greedily, where batch 1 has one row a step
+# and the ratio shows what a batch saves, and with the beam, where batch 1 has as many rows as the beam already.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 usage "$@"
@@ -102,9 +103,13 @@ if [[ $timing == yes ]]; then
       declare "batch$batch=$best"
     done
     ratio=$(calculate "$batch64 / $batch1")
-    at_least "$ratio" 4
-    printf 'beam %d, one thread: %.1f sentences/s with batch 1, %.1f with batch 64, ratio %.2f (needed: 4; %s)\n' \
-      "$width" "$batch1" "$batch64" "$ratio" "$verdict"
+    wanted=
+    if [[ $width -eq 1 ]]; then
+      at_least "$ratio" 4
+      wanted=" (needed: 4; $verdict)"
+    fi
+    printf 'beam %d, one thread: %.1f sentences/s with batch 1, %.1f with batch 64, ratio %.2f%s\n' \
+      "$width" "$batch1" "$batch64" "$ratio" "$wanted"
   done
 fi
 exit $failed
