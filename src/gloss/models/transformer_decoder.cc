@@ -57,9 +57,8 @@ void UncachedTransformerDecoder::add(std::span<const int> slots, const Tokens& s
     const auto slot = static_cast<size_t>(slots[s]);
     if (slot >= sentences_.size()) sentences_.resize(slot + 1);
     const auto i = static_cast<int64_t>(s);
-    sentences_[slot] = {memory.rows.value().slice_rows(memory.offsets.begin(i), memory.offsets.length(i)),
-                        {{}},
-                        0};
+    sentences_[slot] = {
+        memory.rows.value().slice_rows(memory.offsets.begin(i), memory.offsets.length(i)), {{}}, 0};
   }
 }
 
