@@ -53,25 +53,11 @@ void cross_entropy_row(T* x, int64_t n, int64_t target, const CrossEntropy& opti
   if (f >= 0) x[f] = 0;
 }
 
-template <class T>
-T log_sum_exp_row(const T* x, int64_t n) {
-  const T lowest = std::numeric_limits<T>::lowest(), top = row_largest(x, n);
-  Wide<T> z = zero<T>();
-  for (int64_t c = 0; c < n; c += kWide) z = z + exp(load_chunk(x + c, n - c, lowest) - set(top));
-  return top + std::log(sum(z));
-}
-
 void row_f(float* x, int64_t n, int64_t target, const CrossEntropy& o, float g, float* loss, float* nll) {
   cross_entropy_row(x, n, target, o, g, loss, nll);
 }
 void row_d(double* x, int64_t n, int64_t target, const CrossEntropy& o, double g, double* loss, double* nll) {
   cross_entropy_row(x, n, target, o, g, loss, nll);
-}
-float lse_f(const float* x, int64_t n) {
-  return log_sum_exp_row(x, n);
-}
-double lse_d(const double* x, int64_t n) {
-  return log_sum_exp_row(x, n);
 }
 
 }  // namespace
@@ -85,8 +71,6 @@ namespace gloss::kernels {
 namespace {
 HWY_EXPORT(row_f);
 HWY_EXPORT(row_d);
-HWY_EXPORT(lse_f);
-HWY_EXPORT(lse_d);
 }  // namespace
 
 template <class T>
@@ -106,25 +90,10 @@ void cross_entropy(ThreadPool& pool, Matrix<T> logits, std::span<const int32_t> 
   });
 }
 
-template <class T>
-void log_sum_exp(ThreadPool& pool, Matrix<const T> logits, T* result) {
-  pool.parallel_ranges(logits.rows, 8, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if constexpr (std::is_same_v<T, float>) {
-        result[i] = HWY_DYNAMIC_DISPATCH(lse_f)(logits.row(i), logits.cols);
-      } else {
-        result[i] = HWY_DYNAMIC_DISPATCH(lse_d)(logits.row(i), logits.cols);
-      }
-    }
-  });
-}
-
 template void cross_entropy(ThreadPool&, Matrix<float>, std::span<const int32_t>, const CrossEntropy&, float,
                             float*, float*);
 template void cross_entropy(ThreadPool&, Matrix<double>, std::span<const int32_t>, const CrossEntropy&,
                             double, double*, double*);
-template void log_sum_exp(ThreadPool&, Matrix<const float>, float*);
-template void log_sum_exp(ThreadPool&, Matrix<const double>, double*);
 
 }  // namespace gloss::kernels
 #endif  // HWY_ONCE

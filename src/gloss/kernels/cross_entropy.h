@@ -20,8 +20,4 @@ template <class T>
 void cross_entropy(ThreadPool& pool, Matrix<T> logits, std::span<const int32_t> targets,
                    const CrossEntropy& options, T gradient, T* loss, T* negative_log_likelihood);
 
-// log sum exp of each row, the normaliser of its log-probabilities.
-template <class T>
-void log_sum_exp(ThreadPool& pool, Matrix<const T> logits, T* result);
-
 }  // namespace gloss::kernels
