@@ -23,11 +23,7 @@ while [[ $# -gt 0 ]]; do
 done
 need_gloss
 make_work
-if [[ -z $source ]]; then
-  unpack multi30k test_2016_flickr.en
-  source=$work/test_2016_flickr.en
-fi
-head -n "$lines" "$source" >"$work/text"
+first_lines "$lines" "$source" >"$work/text"
 machine
 
 "$gloss" translate "$model" "$work/text" --json >"$work/cached"
@@ -45,7 +41,7 @@ print(f"with and without cache: {texts} of {len(cached)} texts equal, scores dif
 sys.exit(not good)
 PYTHON
 
-line=$(head -n 1 "$source")
+line=$(head -n 1 "$work/text")
 for ((i = 0; i < copies; ++i)); do printf '%s\n' "$line"; done >"$work/copies"
 force() {
   "$gloss" translate "$model" "$work/copies" --beam 1 --min-length "$1" --max-length "$1" --batch 1 --threads 1 \

@@ -33,6 +33,16 @@ unpack() {
   done
 }
 
+# first_lines COUNT FILE: the first lines of a file, or of Multi30k's English test2016 where FILE is empty.
+first_lines() {
+  local file=$2
+  if [[ -z $file ]]; then
+    unpack multi30k test_2016_flickr.en
+    file=$work/test_2016_flickr.en
+  fi
+  head -n "$1" "$file"
+}
+
 # A folder that goes when the script ends: $work.
 make_work() {
   work=$(mktemp -d)

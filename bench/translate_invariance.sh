@@ -26,11 +26,7 @@ while [[ $# -gt 0 ]]; do
 done
 need_gloss
 make_work
-if [[ -z $source ]]; then
-  unpack multi30k test_2016_flickr.en
-  source=$work/test_2016_flickr.en
-fi
-head -n "$lines" "$source" >"$work/in-order"
+first_lines "$lines" "$source" >"$work/in-order"
 lines=$(wc -l <"$work/in-order")
 # A fixed permutation; column 1 of the order file is the line number that puts it back.
 awk 'BEGIN { srand(17) } { print rand() "\t" NR "\t" $0 }' "$work/in-order" | sort -g >"$work/keyed"
