@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include "gloss/kernels/adam.h"
+#include "gloss/kernels/dispatch.h"
 #include "gloss/kernels/wide-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -49,24 +50,9 @@ double squares(const T* x, int64_t n) {
   return static_cast<double>(sum(total));
 }
 
-void adam_f(const Adam& o, float* p, const float* g, float* m, float* v, int64_t n) {
-  adam_range(o, p, g, m, v, n);
-}
-void adam_d(const Adam& o, double* p, const double* g, double* m, double* v, int64_t n) {
-  adam_range(o, p, g, m, v, n);
-}
-void average_f(float d, const float* v, float* a, int64_t n) {
-  average_range(d, v, a, n);
-}
-void average_d(double d, const double* v, double* a, int64_t n) {
-  average_range(d, v, a, n);
-}
-double squares_f(const float* x, int64_t n) {
-  return squares(x, n);
-}
-double squares_d(const double* x, int64_t n) {
-  return squares(x, n);
-}
+GLOSS_KERNEL(adam_range);
+GLOSS_KERNEL(average_range);
+GLOSS_KERNEL(squares);
 
 }  // namespace
 }  // namespace gloss::kernels::HWY_NAMESPACE
@@ -74,17 +60,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <numeric>
-#include <type_traits>
 #include <vector>
 
 namespace gloss::kernels {
 namespace {
-HWY_EXPORT(adam_f);
-HWY_EXPORT(adam_d);
-HWY_EXPORT(average_f);
-HWY_EXPORT(average_d);
-HWY_EXPORT(squares_f);
-HWY_EXPORT(squares_d);
+GLOSS_EXPORT(adam_range);
+GLOSS_EXPORT(average_range);
+GLOSS_EXPORT(squares);
 constexpr int64_t kBlock = 4096;
 }  // namespace
 
@@ -94,23 +76,15 @@ void adam(ThreadPool& pool, const Adam& options, std::span<T> value, std::span<c
   pool.parallel_ranges(static_cast<int64_t>(value.size()), 8 * kBlock, [&](int64_t begin, int64_t end) {
     T *p = value.data() + begin, *m = first_moment.data() + begin, *v = second_moment.data() + begin;
     const T* g = gradient.data() + begin;
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(adam_f)(options, p, g, m, v, end - begin);
-    } else {
-      HWY_DYNAMIC_DISPATCH(adam_d)(options, p, g, m, v, end - begin);
-    }
+    GLOSS_CALL(adam_range, T)(options, p, g, m, v, end - begin);
   });
 }
 
 template <class T>
 void moving_average(ThreadPool& pool, double decay, std::span<const T> value, std::span<T> average) {
   pool.parallel_ranges(static_cast<int64_t>(value.size()), 8 * kBlock, [&](int64_t begin, int64_t end) {
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(average_f)
-      (static_cast<float>(decay), value.data() + begin, average.data() + begin, end - begin);
-    } else {
-      HWY_DYNAMIC_DISPATCH(average_d)(decay, value.data() + begin, average.data() + begin, end - begin);
-    }
+    GLOSS_CALL(average_range, T)
+    (static_cast<T>(decay), value.data() + begin, average.data() + begin, end - begin);
   });
 }
 
@@ -119,12 +93,7 @@ double sum_of_squares(ThreadPool& pool, std::span<const T> x) {
   const auto n = static_cast<int64_t>(x.size());
   std::vector<double> partial(static_cast<size_t>((n + kBlock - 1) / kBlock));
   pool.parallel_ranges(n, kBlock, [&](int64_t begin, int64_t end) {
-    double& mine = partial[static_cast<size_t>(begin / kBlock)];
-    if constexpr (std::is_same_v<T, float>) {
-      mine = HWY_DYNAMIC_DISPATCH(squares_f)(x.data() + begin, end - begin);
-    } else {
-      mine = HWY_DYNAMIC_DISPATCH(squares_d)(x.data() + begin, end - begin);
-    }
+    partial[static_cast<size_t>(begin / kBlock)] = GLOSS_CALL(squares, T)(x.data() + begin, end - begin);
   });
   return std::accumulate(partial.begin(), partial.end(), 0.0);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gloss/kernels/attention.h"
+#include "gloss/kernels/dispatch.h"
 #include "gloss/kernels/dropout-inl.h"
 #include "gloss/kernels/scratch.h"
 #include "gloss/kernels/tile-inl.h"
@@ -24,8 +25,15 @@ constexpr int64_t round_up(int64_t n) {
 // One head of one sequence.
 template <class T>
 struct Head {
+  Head(const Attention<T>& attention, int64_t sequence, int64_t which)
+      : in(attention),
+        first_query(in.query_offsets.begin(sequence)),
+        n_q(in.query_offsets.length(sequence)),
+        first_key(in.key_offsets.begin(sequence)),
+        n_k(in.key_offsets.length(sequence)),
+        head(which) {}
   const Attention<T>& in;
-  int64_t first_query, n_q, first_key, n_k, head;
+  const int64_t first_query, n_q, first_key, n_k, head;
 
   const T* query(int64_t i) const { return in.query.row(first_query + i) + head * in.d_k; }
   const T* key(int64_t j) const { return in.key.row(first_key + j) + head * in.d_k; }
@@ -93,8 +101,9 @@ T inverse_sum(T sum) {
 }
 
 template <class T>
-void forward_head(const Head<T>& h, Matrix<T> output, T* statistics, T* scores, T* weights) {
-  const Attention<T>& in = h.in;
+void forward_head(const Attention<T>& in, int64_t sequence, int64_t head, Matrix<T> output, T* statistics,
+                  T* scores, T* weights) {
+  const Head<T> h(in, sequence, head);
   const T infinity = std::numeric_limits<T>::infinity();
   const int64_t widest = round_up(std::min(kKeys, h.n_k));
   const int64_t tiles = (h.n_k + kKeys - 1) / kKeys;
@@ -170,8 +179,9 @@ void forward_head(const Head<T>& h, Matrix<T> output, T* statistics, T* scores, 
 // With P the weights, D_i = sum_j P_ij dP_ij and dP = dO V^T (times the dropout factors) + dW:
 // dS = P (dP - D); dQ = scale dS K, dK = scale dS^T Q, dV = (dropped P)^T dO.
 template <class T>
-void backward_head(const Head<T>& h, const AttentionGradient<T>& gr, const T* dweights) {
-  const Attention<T>& in = h.in;
+void backward_head(const Attention<T>& in, int64_t sequence, int64_t head, const AttentionGradient<T>& gr,
+                   const T* dweights) {
+  const Head<T> h(in, sequence, head);
   const int64_t widest = round_up(std::min(kKeys, h.n_k));
   const Scratch<T> keys(in.d_k * widest), values(in.d_v * widest), p(kQueries * widest),
       dp(kQueries * widest);
@@ -281,38 +291,28 @@ void backward_head(const Head<T>& h, const AttentionGradient<T>& gr, const T* dw
   }
 }
 
-void forward_f(const Attention<float>& in, int64_t q0, int64_t nq, int64_t k0, int64_t nk, int64_t head,
-               Matrix<float> out, float* st, float* scores, float* weights) {
-  forward_head(Head<float>{in, q0, nq, k0, nk, head}, out, st, scores, weights);
-}
-void forward_d(const Attention<double>& in, int64_t q0, int64_t nq, int64_t k0, int64_t nk, int64_t head,
-               Matrix<double> out, double* st, double* scores, double* weights) {
-  forward_head(Head<double>{in, q0, nq, k0, nk, head}, out, st, scores, weights);
-}
-void backward_f(const Attention<float>& in, int64_t q0, int64_t nq, int64_t k0, int64_t nk, int64_t head,
-                const AttentionGradient<float>& gr, const float* dweights) {
-  backward_head(Head<float>{in, q0, nq, k0, nk, head}, gr, dweights);
-}
-void backward_d(const Attention<double>& in, int64_t q0, int64_t nq, int64_t k0, int64_t nk, int64_t head,
-                const AttentionGradient<double>& gr, const double* dweights) {
-  backward_head(Head<double>{in, q0, nq, k0, nk, head}, gr, dweights);
-}
+GLOSS_KERNEL(forward_head);
+GLOSS_KERNEL(backward_head);
 
 }  // namespace
 }  // namespace gloss::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <type_traits>
-
 namespace gloss::kernels {
 namespace {
-HWY_EXPORT(forward_f);
-HWY_EXPORT(forward_d);
-HWY_EXPORT(backward_f);
-HWY_EXPORT(backward_d);
+GLOSS_EXPORT(forward_head);
+GLOSS_EXPORT(backward_head);
 
-// Calls run(sentence, head) for all of them.
+// Where the weights [n_q, n_k] of one head of a sequence begin.
+template <class T>
+int64_t weights_at(const Attention<T>& in, const std::vector<int64_t>& offsets, int64_t sequence,
+                   int64_t head) {
+  return offsets[static_cast<size_t>(sequence)] +
+         head * in.query_offsets.length(sequence) * in.key_offsets.length(sequence);
+}
+
+// Calls run(sequence, head) for all of them.
 template <class T, class Run>
 void each_head(ThreadPool& pool, const Attention<T>& in, Run run) {
   pool.parallel_for(in.query_offsets.count() * in.heads,
@@ -333,33 +333,21 @@ template <class T>
 void attention_forward(ThreadPool& pool, const Attention<T>& in, Matrix<T> output, T* statistics, T* scores,
                        T* weights) {
   const std::vector<int64_t> offsets = scores || weights ? weight_offsets(in) : std::vector<int64_t>();
-  each_head(pool, in, [&](int64_t s, int64_t head) {
-    const int64_t q0 = in.query_offsets.begin(s), nq = in.query_offsets.length(s);
-    const int64_t k0 = in.key_offsets.begin(s), nk = in.key_offsets.length(s);
-    const int64_t at = offsets.empty() ? 0 : offsets[static_cast<size_t>(s)] + head * nq * nk;
-    T* my_scores = scores ? scores + at : nullptr;
-    T* my_weights = weights ? weights + at : nullptr;
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(forward_f)(in, q0, nq, k0, nk, head, output, statistics, my_scores, my_weights);
-    } else {
-      HWY_DYNAMIC_DISPATCH(forward_d)(in, q0, nq, k0, nk, head, output, statistics, my_scores, my_weights);
-    }
+  each_head(pool, in, [&](int64_t sequence, int64_t head) {
+    const int64_t at = offsets.empty() ? 0 : weights_at(in, offsets, sequence, head);
+    GLOSS_CALL(forward_head, T)
+    (in, sequence, head, output, statistics, scores ? scores + at : nullptr,
+     weights ? weights + at : nullptr);
   });
 }
 
 template <class T>
 void attention_backward(ThreadPool& pool, const Attention<T>& in, const AttentionGradient<T>& gradient) {
   const std::vector<int64_t> offsets = gradient.dweights ? weight_offsets(in) : std::vector<int64_t>();
-  each_head(pool, in, [&](int64_t s, int64_t head) {
-    const int64_t q0 = in.query_offsets.begin(s), nq = in.query_offsets.length(s);
-    const int64_t k0 = in.key_offsets.begin(s), nk = in.key_offsets.length(s);
+  each_head(pool, in, [&](int64_t sequence, int64_t head) {
     const T* dweights =
-        offsets.empty() ? nullptr : gradient.dweights + offsets[static_cast<size_t>(s)] + head * nq * nk;
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(backward_f)(in, q0, nq, k0, nk, head, gradient, dweights);
-    } else {
-      HWY_DYNAMIC_DISPATCH(backward_d)(in, q0, nq, k0, nk, head, gradient, dweights);
-    }
+        offsets.empty() ? nullptr : gradient.dweights + weights_at(in, offsets, sequence, head);
+    GLOSS_CALL(backward_head, T)(in, sequence, head, gradient, dweights);
   });
 }
 

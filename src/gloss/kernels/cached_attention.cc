@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "gloss/kernels/attention.h"
+#include "gloss/kernels/dispatch.h"
 #include "gloss/kernels/scratch.h"
 #include "gloss/kernels/wide-inl.h"
 
@@ -72,35 +73,23 @@ void attend_row(const CachedAttention<T>& in, int64_t i, T* out) {
   }
 }
 
-void row_f(const CachedAttention<float>& in, int64_t i, float* out) {
-  attend_row(in, i, out);
-}
-void row_d(const CachedAttention<double>& in, int64_t i, double* out) {
-  attend_row(in, i, out);
-}
+GLOSS_KERNEL(attend_row);
 
 }  // namespace
 }  // namespace gloss::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <type_traits>
-
 namespace gloss::kernels {
 namespace {
-HWY_EXPORT(row_f);
-HWY_EXPORT(row_d);
+GLOSS_EXPORT(attend_row);
 }  // namespace
 
 template <class T>
 void cached_attention(ThreadPool& pool, const CachedAttention<T>& in, Matrix<T> output) {
   pool.parallel_ranges(in.query.rows, 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(row_f)(in, i, output.row(i));
-      } else {
-        HWY_DYNAMIC_DISPATCH(row_d)(in, i, output.row(i));
-      }
+      GLOSS_CALL(attend_row, T)(in, i, output.row(i));
     }
   });
 }

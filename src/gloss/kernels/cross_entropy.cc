@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "gloss/kernels/cross_entropy.h"
+#include "gloss/kernels/dispatch.h"
 #include "gloss/kernels/wide-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -53,24 +54,16 @@ void cross_entropy_row(T* x, int64_t n, int64_t target, const CrossEntropy& opti
   if (f >= 0) x[f] = 0;
 }
 
-void row_f(float* x, int64_t n, int64_t target, const CrossEntropy& o, float g, float* loss, float* nll) {
-  cross_entropy_row(x, n, target, o, g, loss, nll);
-}
-void row_d(double* x, int64_t n, int64_t target, const CrossEntropy& o, double g, double* loss, double* nll) {
-  cross_entropy_row(x, n, target, o, g, loss, nll);
-}
+GLOSS_KERNEL(cross_entropy_row);
 
 }  // namespace
 }  // namespace gloss::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <type_traits>
-
 namespace gloss::kernels {
 namespace {
-HWY_EXPORT(row_f);
-HWY_EXPORT(row_d);
+GLOSS_EXPORT(cross_entropy_row);
 }  // namespace
 
 template <class T>
@@ -79,13 +72,8 @@ void cross_entropy(ThreadPool& pool, Matrix<T> logits, std::span<const int32_t> 
   pool.parallel_ranges(logits.rows, 8, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t target = targets[static_cast<size_t>(i)];
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(row_f)
-        (logits.row(i), logits.cols, target, options, gradient, loss + i, negative_log_likelihood + i);
-      } else {
-        HWY_DYNAMIC_DISPATCH(row_d)
-        (logits.row(i), logits.cols, target, options, gradient, loss + i, negative_log_likelihood + i);
-      }
+      GLOSS_CALL(cross_entropy_row, T)
+      (logits.row(i), logits.cols, target, options, gradient, loss + i, negative_log_likelihood + i);
     }
   });
 }

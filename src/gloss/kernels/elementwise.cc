@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include "gloss/kernels/activation-inl.h"
+#include "gloss/kernels/dispatch.h"
 #include "gloss/kernels/dropout-inl.h"
 #include "gloss/kernels/elementwise.h"
 
@@ -61,57 +62,29 @@ void column_sums(Matrix<const T> x, T* sums, int64_t begin, int64_t end) {
   }
 }
 
-void dropout_f(Matrix<const float> base, Matrix<const float> x, const Dropout& p, Matrix<float> y, int64_t b,
-               int64_t e) {
-  dropout_rows(base, x, p, y, b, e);
-}
-void dropout_d(Matrix<const double> base, Matrix<const double> x, const Dropout& p, Matrix<double> y,
-               int64_t b, int64_t e) {
-  dropout_rows(base, x, p, y, b, e);
-}
-void activation_f(Activation a, Matrix<const float> x, Matrix<const float> dy, Matrix<float> dx, int64_t b,
-                  int64_t e) {
-  activation_backward_rows(a, x, dy, dx, b, e);
-}
-void activation_d(Activation a, Matrix<const double> x, Matrix<const double> dy, Matrix<double> dx, int64_t b,
-                  int64_t e) {
-  activation_backward_rows(a, x, dy, dx, b, e);
-}
-void sums_f(Matrix<const float> x, float* sums, int64_t b, int64_t e) {
-  column_sums(x, sums, b, e);
-}
-void sums_d(Matrix<const double> x, double* sums, int64_t b, int64_t e) {
-  column_sums(x, sums, b, e);
-}
+GLOSS_KERNEL(dropout_rows);
+GLOSS_KERNEL(activation_backward_rows);
+GLOSS_KERNEL(column_sums);
 
 }  // namespace
 }  // namespace gloss::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <type_traits>
-
 #include "gloss/kernels/scratch.h"
 
 namespace gloss::kernels {
 namespace {
-HWY_EXPORT(dropout_f);
-HWY_EXPORT(dropout_d);
-HWY_EXPORT(activation_f);
-HWY_EXPORT(activation_d);
-HWY_EXPORT(sums_f);
-HWY_EXPORT(sums_d);
+GLOSS_EXPORT(dropout_rows);
+GLOSS_EXPORT(activation_backward_rows);
+GLOSS_EXPORT(column_sums);
 constexpr int64_t kRows = 64;
 
 template <class T>
 void run_dropout(ThreadPool& pool, Matrix<const T> base, Matrix<const T> x, const Dropout& dropout,
                  Matrix<T> y) {
   pool.parallel_ranges(x.rows, kRows, [&](int64_t begin, int64_t end) {
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(dropout_f)(base, x, dropout, y, begin, end);
-    } else {
-      HWY_DYNAMIC_DISPATCH(dropout_d)(base, x, dropout, y, begin, end);
-    }
+    GLOSS_CALL(dropout_rows, T)(base, x, dropout, y, begin, end);
   });
 }
 }  // namespace
@@ -135,11 +108,7 @@ template <class T>
 void activation_backward(ThreadPool& pool, Activation activation, Matrix<const T> kept, Matrix<const T> dy,
                          Matrix<T> dx) {
   pool.parallel_ranges(dy.rows, kRows, [&](int64_t begin, int64_t end) {
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(activation_f)(activation, kept, dy, dx, begin, end);
-    } else {
-      HWY_DYNAMIC_DISPATCH(activation_d)(activation, kept, dy, dx, begin, end);
-    }
+    GLOSS_CALL(activation_backward_rows, T)(activation, kept, dy, dx, begin, end);
   });
 }
 
@@ -149,11 +118,7 @@ void add_column_sums(ThreadPool& pool, Matrix<const T> x, T* sums) {
   Scratch<T> partial(blocks * x.cols);
   pool.parallel_ranges(x.rows, rows, [&](int64_t begin, int64_t end) {
     T* mine = partial.data() + begin / rows * x.cols;
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(sums_f)(x, mine, begin, end);
-    } else {
-      HWY_DYNAMIC_DISPATCH(sums_d)(x, mine, begin, end);
-    }
+    GLOSS_CALL(column_sums, T)(x, mine, begin, end);
   });
   for (int64_t block = 0; block < blocks; ++block) {
     for (int64_t c = 0; c < x.cols; ++c) sums[c] += partial[block * x.cols + c];

@@ -3,6 +3,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "gloss/kernels/dispatch.h"
 #include "gloss/kernels/dropout-inl.h"
 #include "gloss/kernels/embedding.h"
 
@@ -29,32 +30,18 @@ void scatter_row(const T* dy, T scale, const Dropout& dropout, int64_t i, int64_
   }
 }
 
-void gather_f(const float* e, float s, const float* p, const Dropout& r, int64_t i, int64_t d, float* y) {
-  gather_row(e, s, p, r, i, d, y);
-}
-void gather_d(const double* e, double s, const double* p, const Dropout& r, int64_t i, int64_t d, double* y) {
-  gather_row(e, s, p, r, i, d, y);
-}
-void scatter_f(const float* dy, float s, const Dropout& r, int64_t i, int64_t d, float* t) {
-  scatter_row(dy, s, r, i, d, t);
-}
-void scatter_d(const double* dy, double s, const Dropout& r, int64_t i, int64_t d, double* t) {
-  scatter_row(dy, s, r, i, d, t);
-}
+GLOSS_KERNEL(gather_row);
+GLOSS_KERNEL(scatter_row);
 
 }  // namespace
 }  // namespace gloss::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <type_traits>
-
 namespace gloss::kernels {
 namespace {
-HWY_EXPORT(gather_f);
-HWY_EXPORT(gather_d);
-HWY_EXPORT(scatter_f);
-HWY_EXPORT(scatter_d);
+GLOSS_EXPORT(gather_row);
+GLOSS_EXPORT(scatter_row);
 }  // namespace
 
 template <class T>
@@ -65,11 +52,7 @@ void embed_forward(ThreadPool& pool, Matrix<const T> table, std::span<const int3
     for (int64_t i = begin; i < end; ++i) {
       const auto at = static_cast<size_t>(i);
       const T* position = positions.data ? positions.row(position_of[at]) : nullptr;
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(gather_f)(table.row(ids[at]), scale, position, dropout, i, y.cols, y.row(i));
-      } else {
-        HWY_DYNAMIC_DISPATCH(gather_d)(table.row(ids[at]), scale, position, dropout, i, y.cols, y.row(i));
-      }
+      GLOSS_CALL(gather_row, T)(table.row(ids[at]), scale, position, dropout, i, y.cols, y.row(i));
     }
   });
 }
@@ -84,11 +67,7 @@ void embed_backward(ThreadPool& pool, std::span<const int32_t> ids, T scale, con
       const int32_t id = ids[i];
       if (id % kClasses != mine || id == frozen) continue;
       const auto at = static_cast<int64_t>(i);
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(scatter_f)(dy.row(at), scale, dropout, at, dy.cols, dtable.row(id));
-      } else {
-        HWY_DYNAMIC_DISPATCH(scatter_d)(dy.row(at), scale, dropout, at, dy.cols, dtable.row(id));
-      }
+      GLOSS_CALL(scatter_row, T)(dy.row(at), scale, dropout, at, dy.cols, dtable.row(id));
     }
   });
 }

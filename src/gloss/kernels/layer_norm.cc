@@ -3,6 +3,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "gloss/kernels/dispatch.h"
 #include "gloss/kernels/dropout-inl.h"
 #include "gloss/kernels/layer_norm.h"
 
@@ -96,48 +97,27 @@ void backward_rows(const AddNorm<T>& in, const AddNormGradient<T>& gr, T* partia
   }
 }
 
-void forward_f(const AddNorm<float>& in, Matrix<float> s, Matrix<float> y, float* st, int64_t b, int64_t e) {
-  forward_rows(in, s, y, st, b, e);
-}
-void forward_d(const AddNorm<double>& in, Matrix<double> s, Matrix<double> y, double* st, int64_t b,
-               int64_t e) {
-  forward_rows(in, s, y, st, b, e);
-}
-void backward_f(const AddNorm<float>& in, const AddNormGradient<float>& gr, float* partial, int64_t b,
-                int64_t e) {
-  backward_rows(in, gr, partial, b, e);
-}
-void backward_d(const AddNorm<double>& in, const AddNormGradient<double>& gr, double* partial, int64_t b,
-                int64_t e) {
-  backward_rows(in, gr, partial, b, e);
-}
+GLOSS_KERNEL(forward_rows);
+GLOSS_KERNEL(backward_rows);
 
 }  // namespace
 }  // namespace gloss::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <type_traits>
-
 #include "gloss/kernels/scratch.h"
 
 namespace gloss::kernels {
 namespace {
-HWY_EXPORT(forward_f);
-HWY_EXPORT(forward_d);
-HWY_EXPORT(backward_f);
-HWY_EXPORT(backward_d);
+GLOSS_EXPORT(forward_rows);
+GLOSS_EXPORT(backward_rows);
 constexpr int64_t kRows = 64;  // rows a task; the order of the sums below depends on it, not on threads
 }  // namespace
 
 template <class T>
 void add_norm_forward(ThreadPool& pool, const AddNorm<T>& in, Matrix<T> sum, Matrix<T> y, T* statistics) {
   pool.parallel_ranges(in.x.rows, kRows, [&](int64_t begin, int64_t end) {
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(forward_f)(in, sum, y, statistics, begin, end);
-    } else {
-      HWY_DYNAMIC_DISPATCH(forward_d)(in, sum, y, statistics, begin, end);
-    }
+    GLOSS_CALL(forward_rows, T)(in, sum, y, statistics, begin, end);
   });
 }
 
@@ -147,11 +127,7 @@ void add_norm_backward(ThreadPool& pool, const AddNorm<T>& in, const AddNormGrad
   Scratch<T> partial(blocks * 2 * d);
   pool.parallel_ranges(in.x.rows, kRows, [&](int64_t begin, int64_t end) {
     T* mine = partial.data() + begin / kRows * 2 * d;
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(backward_f)(in, gradient, mine, begin, end);
-    } else {
-      HWY_DYNAMIC_DISPATCH(backward_d)(in, gradient, mine, begin, end);
-    }
+    GLOSS_CALL(backward_rows, T)(in, gradient, mine, begin, end);
   });
   for (int64_t block = 0; block < blocks; ++block) {
     const T* from = partial.data() + block * 2 * d;
