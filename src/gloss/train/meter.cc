@@ -13,6 +13,14 @@ int64_t epoch_number(const Progress& progress) {
   return std::max<int64_t>(1, progress.position.epoch + (progress.position.batch > 0 ? 1 : 0));
 }
 
+nlohmann::ordered_json log_entry(const Progress& progress) {
+  nlohmann::ordered_json entry;
+  entry["update"] = progress.update;
+  entry["epoch"] = epoch_number(progress);
+  entry["target_tokens"] = progress.target_tokens;
+  return entry;
+}
+
 void Meter::add(const Learner::Step& step) {
   loss_ += step.loss;
   negative_log_likelihood_ += step.negative_log_likelihood;
@@ -33,9 +41,7 @@ void Meter::report(const Progress& progress, double rate, double seconds,
   reporter_.progress(fmt::format("epoch {} update {} loss {:.4f} perplexity {:.2f} {:.0f} target tokens/s{}",
                                  epoch_number(progress), progress.update, loss, perplexity, speed,
                                  seconds_left ? ", " + duration_text(*seconds_left) + " left" : ""));
-  nlohmann::ordered_json entry;
-  entry["update"] = progress.update;
-  entry["epoch"] = epoch_number(progress);
+  nlohmann::ordered_json entry = log_entry(progress);
   entry["loss"] = loss;
   entry["perplexity"] = perplexity;
   entry["learning_rate"] = rate;

@@ -35,5 +35,7 @@ class Meter {
 
 // The epoch that people count: from 1, and the one that just ended at its end.
 int64_t epoch_number(const Progress& progress);
+// A line of train.jsonl begins with how far the run is.
+nlohmann::ordered_json log_entry(const Progress& progress);
 
 }  // namespace gloss::train

@@ -256,9 +256,7 @@ void Run::tell(const ValidationScores& scores, bool best) {
   reporter_.message(fmt::format("epoch {} update {}: validation {}{} ({})", epoch_number(progress_),
                                 progress_.update, text_of(scores), best ? ", the best so far" : "",
                                 duration_text(seconds())));
-  nlohmann::ordered_json entry;
-  entry["update"] = progress_.update;
-  entry["epoch"] = epoch_number(progress_);
+  nlohmann::ordered_json entry = log_entry(progress_);
   entry["valid_perplexity"] = scores.perplexity;
   if (scores.bleu >= 0) entry["valid_bleu"] = scores.bleu;
   entry["best"] = best;
