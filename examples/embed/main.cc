@@ -1,22 +1,25 @@
-// The smallest use of the installed library: threads, memory, a tensor and an error.
+// The smallest useful program with the installed library: opens a model folder and translates.
+//   embed MODEL "a sentence" ["another" ...]
 #include <cstdio>
+#include <string>
+#include <vector>
 
-#include "gloss/tensor/context.h"
-#include "gloss/tensor/tensor.h"
+#include "gloss/base/error.h"
+#include "gloss/decode/translator.h"
 
-int main() {
-  gloss::Context context(2);
-  const auto squares = gloss::Tensor<float>::zeros(context.arena, {3, 4});  // [rows, cols]
-  context.pool.parallel_for(squares.rows(), [&](int64_t row) {
-    for (int64_t col = 0; col < squares.cols(); ++col) squares(row, col) = static_cast<float>(row * row);
-  });
-  std::printf("%s, last %g\n", squares.shape().text().c_str(), squares(2, 3));
-
-  try {
-    squares.reshaped({5, 5});
-  } catch (const gloss::Error& error) {
-    std::printf("%s\n", error.what());
-    return 0;
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: embed MODEL SENTENCE...\n");
+    return 2;
   }
-  return 1;
+  try {
+    const gloss::decode::Translator translator(argv[1]);
+    const std::vector<std::string> sentences(argv + 2, argv + argc);
+    for (const gloss::decode::Translation& each : translator.translate(sentences)) {
+      std::puts(each.text().c_str());
+    }
+  } catch (const gloss::Error& error) {  // one sentence: what was wrong, where, what to do
+    std::fprintf(stderr, "embed: %s\n", error.what());
+    return 1;
+  }
 }

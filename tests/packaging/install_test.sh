@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
-# Installs into an empty prefix, then builds and runs examples/embed against that prefix alone.
-# Usage: install_test.sh CMAKE SOURCE BUILD CXX
+# Installs into an empty prefix, builds examples/embed against that prefix alone, and lets it translate beside the
+# installed program.
+# Usage: install_test.sh CMAKE SOURCE BUILD CXX GLOSS_DATES
 set -euo pipefail
 export LC_ALL=C
-cmake=$1 source=$2 build=$3 compiler=$4
+cmake=$1 source=$2 build=$3 compiler=$4 GLOSS_DATES=$5
+source "$source/tests/cli/common.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-fail() {
-  echo "$*" >&2
-  exit 1
-}
+cd "$work"
 
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
 [[ -x $work/prefix/bin/gloss ]] || fail "the program is not installed"
@@ -24,9 +22,12 @@ cp -r "$source/examples/embed" "$work/embed"
 "$cmake" -S "$work/embed" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DCMAKE_CXX_COMPILER="$compiler"
 "$cmake" --build "$work/build"
-output=$("$work/build/embed")
-echo "$output"
-[[ $output == "[3, 4], last 4"*"[3, 4]"*"[5, 5]"* ]] || fail "examples/embed printed something else"
+GLOSS=$work/prefix/bin/gloss
+tiny_model model
+mapfile -t sentences < <(head -n 5 dates/test.src)
+expect_equal "what examples/embed translates" "$("$work/build/embed" model "${sentences[@]}")" \
+  "$(head -n 5 dates/test.src | "$GLOSS" translate model)"
+expect_failure 1 '^embed: .*nowhere' "$work/build/embed" nowhere "a sentence"
 
 # Every header must stand alone: a user may include any of them first.
 find "$work/prefix/include" -name '*.h' -printf '%P\n' | sort >"$work/headers"
