@@ -98,8 +98,7 @@ Arena::Block* Arena::take(Core& core, size_t bytes) {
     core.spare[c].pop_back();
   } else {
     raw = ::operator new (Core::raw_bytes(c), std::align_val_t{kAlignment}, std::nothrow);
-    require(raw != nullptr, "out of memory: {} MB more were asked for, {} MB are held", bytes >> 20,
-            core.counters.bytes_held >> 20);
+    if (raw == nullptr) throw std::bad_alloc();
     core.counters.bytes_held += Core::raw_bytes(c);
     ++core.counters.system_allocations;
   }
