@@ -1,20 +1,42 @@
 #include "gloss/base/thread_pool.h"
 
+#include <system_error>
+#include <utility>
+
 #include "gloss/base/error.h"
 
 namespace gloss {
+namespace {
+thread_local const ThreadPool* inside = nullptr;  // the pool whose task this thread runs
+}
+
+bool ThreadPool::runs_here() const {
+  return inside == this;
+}
 
 ThreadPool::ThreadPool(int threads) {
   require(threads >= 1 && threads <= 1024, "a thread pool needs 1 to 1024 threads, not {}", threads);
   workers_.reserve(static_cast<size_t>(threads) - 1);
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+  for (int i = 1; i < threads; ++i) {
+    try {
+      workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {
+      stop();
+      fail("the system starts no more than {} threads ({}): ask for fewer", i, error.what());
+    }
+  }
 }
 
 ThreadPool::~ThreadPool() {
+  stop();
+}
+
+void ThreadPool::stop() {
   stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
 }
 
 void ThreadPool::dispatch(int64_t tasks, void* context, Function function) {
@@ -36,6 +58,7 @@ void ThreadPool::dispatch(int64_t tasks, void* context, Function function) {
 }
 
 void ThreadPool::run_tasks() {
+  const ThreadPool* const outside = std::exchange(inside, this);
   for (int64_t task = next_.fetch_add(1, std::memory_order_relaxed); task < tasks_;
        task = next_.fetch_add(1, std::memory_order_relaxed)) {
     try {
@@ -45,6 +68,7 @@ void ThreadPool::run_tasks() {
       if (!error_) error_ = std::current_exception();
     }
   }
+  inside = outside;
 }
 
 void ThreadPool::work() {

@@ -14,7 +14,7 @@ namespace gloss {
 
 class ThreadPool {
  public:
-  // `threads` counts the calling thread: ThreadPool(1) starts none.
+  // `threads` counts the calling thread: ThreadPool(1) starts none. Throws where the system refuses one.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -24,11 +24,11 @@ class ThreadPool {
 
   // Calls run(task) for every task in [0, tasks), on any thread and in any order, and returns when all are
   // done. A result must therefore not depend on which thread ran what. The first exception is thrown again
-  // here. One caller at a time; not from inside a task.
+  // here. One caller at a time; a call from inside a task runs where it is, one task after another.
   template <class Run>
   void parallel_for(int64_t tasks, Run&& run) {
     if (tasks <= 0) return;
-    if (workers_.empty() || tasks == 1) {
+    if (workers_.empty() || tasks == 1 || runs_here()) {
       for (int64_t task = 0; task < tasks; ++task) run(task);
       return;
     }
@@ -54,6 +54,8 @@ class ThreadPool {
   void dispatch(int64_t tasks, void* context, Function function);
   void work();
   void run_tasks();
+  void stop();
+  bool runs_here() const;
 
   // A job is open while its caller takes tasks; workers may join it only then. A worker that the system wakes
   // late finds it closed and is not waited for: on a busy machine a small job costs no more than its own

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "gloss/base/error.h"
@@ -264,7 +265,11 @@ const BatchStream::Window& BatchStream::current_window() {
 
 void BatchStream::prepare(int64_t epoch, int64_t window) {
   ahead_of_ = {epoch, window};
-  ahead_ = std::async(std::launch::async, [this, epoch, window] { return make_window(epoch, window); });
+  try {
+    ahead_ = std::async(std::launch::async, [this, epoch, window] { return make_window(epoch, window); });
+  } catch (const std::system_error&) {
+    ahead_ = {};  // the system starts no more threads: the window is made when it is needed
+  }
 }
 
 void BatchStream::stop_preparing() {
