@@ -110,6 +110,8 @@ TEST(Options, RefuseWithTheRangeAndWhatCame) {
   EXPECT_EQ(set("preset", "huge"), "--preset must be tiny, small or base, not 'huge'");
   EXPECT_EQ(set("colour", "blue"), "--colour must be red or green, not 'blue'");
   EXPECT_EQ(set("seed", "-1"), "--seed must be a whole number of at least 0, not '-1'");
+  EXPECT_EQ(set("seed", "18446744073709551616"),
+            "--seed must be a whole number from 0 to 9223372036854775807, not '18446744073709551616'");
   EXPECT_EQ(set("small", "128"), "--small must be a whole number from -128 to 127, not '128'");
   EXPECT_EQ(set("layers", "0"), "--layers must be a whole number of at least 1, not '0'");
   EXPECT_EQ(set("train", "a"), "--train takes 2 values, not 1");

@@ -66,6 +66,14 @@ std::string Field::expected_choice() const {
 int64_t Field::whole(std::string_view who, std::string_view text, int64_t low, int64_t high) const {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  // A number like any other to its reader, so that the limits need saying which otherwise go without.
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {
+    reject(who,
+           fmt::format("a whole number from {} to {}",
+                       low_ > static_cast<double>(low) ? static_cast<int64_t>(low_) : low,
+                       high_ < static_cast<double>(high) ? static_cast<int64_t>(high_) : high),
+           text);
+  }
   if (error != std::errc() || end != text.data() + text.size()) reject(who, expected_whole(low, high), text);
   check_whole(who, value, low, high);
   return value;
