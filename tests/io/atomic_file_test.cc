@@ -84,7 +84,7 @@ TEST(AtomicFile, SaysWhatIsInTheWay) {
   EXPECT_THAT(message_of([&] { AtomicFile file(scratch / "no" / "f"); }),
               HasSubstr((scratch / "no").string() + " does not exist; make it and run again"));
   put(scratch / "f", "old");
-  EXPECT_THAT(message_of([&] { AtomicFile file(scratch / "f" / "g"); }), HasSubstr("does not exist"));
+  EXPECT_THAT(message_of([&] { AtomicFile file(scratch / "f" / "g"); }), HasSubstr("f is not a folder"));
   EXPECT_THAT(message_of([&] { AtomicFile file(scratch / std::string(300, 'n')); }),
               HasSubstr("choose a shorter name"));
   EXPECT_THAT(message_of([&] { AtomicFile file(""); }), HasSubstr("the name of a file is missing"));

@@ -80,10 +80,13 @@ TEST(JsonFile, RefusesWhatIsNoJson) {
     return message_of([&] { parse_json(text, "x.json", {.bytes = 1 << 20, .depth = 8}); });
   };
   EXPECT_EQ(message(""), "x.json: the file is empty, JSON was expected");
-  EXPECT_THAT(message("{\n\"a\": tru}"), HasSubstr("x.json: not valid JSON: parse error at line 2, column"));
+  EXPECT_THAT(message("{\n\"a\": tru}"),
+              HasSubstr("x.json: not valid JSON: it cannot be read on from line 2, column"));
   EXPECT_THAT(message("{} {}"), HasSubstr("not valid JSON"));
   EXPECT_THAT(message("\"\xC3\x28\""), HasSubstr("not valid JSON"));
   EXPECT_THAT(message("1e999"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(message("{\n\"a\": [1, "), HasSubstr("it ends too soon, at line 2"));
+  EXPECT_THAT(message(std::string("{}\n\0{}", 6)), HasSubstr("NUL byte at line 2, column 1"));
   EXPECT_THAT(message(R"({"a":{"b":1,"b":2}})"), HasSubstr("the name 'b' stands twice"));
   EXPECT_THAT(message(std::string(9, '[') + std::string(9, ']')), HasSubstr("nested deeper than 8 levels"));
   EXPECT_THAT(message(std::string(1'000'000, '[')), HasSubstr("nested deeper than 8 levels"));

@@ -120,9 +120,16 @@ void AtomicFile::fail_because(int error) {
   std::error_code ignored;
   std::filesystem::path folder = target_.parent_path();
   if (folder.empty()) folder = ".";
-  if (error == ENOENT || error == ENOTDIR)
+  if (error == ENOENT || error == ENOTDIR) {
+    const std::filesystem::file_status status = std::filesystem::status(folder, ignored);
+    if (std::filesystem::is_directory(status))
+      fail("cannot write {}: no file can be made in {}; choose another folder", path_.string(),
+           folder.string());
+    if (error == ENOTDIR || std::filesystem::exists(status))
+      fail("cannot write {}: {} is not a folder; choose another one", path_.string(), folder.string());
     fail("cannot write {}: the folder {} does not exist; make it and run again", path_.string(),
          folder.string());
+  }
   const bool previous = std::filesystem::is_regular_file(target_, ignored);
   fail("cannot write {}: {}; {}; {}", path_.string(), std::generic_category().message(error),
        previous ? "the previous file is intact" : "no file was left behind", remedy(error));

@@ -71,6 +71,12 @@ AtomicFolder::AtomicFolder(std::filesystem::path target)
       fail_folder(target_, errno);
     }
     lock_ = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int error = errno;
+    if (lock_ < 0 && error != ENOENT) {  // not another writer's sweep, but something that lasts
+      std::error_code ignored;
+      std::filesystem::remove(name, ignored);
+      fail_folder(target_, error);
+    }
     working_ = name;
     if (lock_ >= 0 && mark_alive(lock_)) return;
     if (lock_ >= 0) ::close(std::exchange(lock_, -1));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gloss/base/error.h"
+#include "gloss/io/quote.h"
 
 namespace gloss::io {
 namespace {
@@ -18,12 +19,31 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
+[[noreturn]] void fail_opening(const std::filesystem::path& path, int error) {
+  require(error != ENOENT, "{} does not exist: check the path", shown(path));
+  fail("{} cannot be opened ({}): check the path and its permissions", shown(path), reason(error));
+}
+
+std::filesystem::file_status status_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::none) fail_opening(path, error.value());
+  return status;
+}
+
 }  // namespace
+
+bool exists(const std::filesystem::path& path) {
+  return std::filesystem::exists(status_of(path));
+}
+bool is_folder(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(status_of(path));
+}
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) fail("cannot open {}: {}", path_.string(), reason(errno));
+  if (descriptor_ < 0) fail_opening(path_, errno);
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {

@@ -30,6 +30,11 @@ class InputFile {
   int descriptor_ = -1;
 };
 
+// Whether something stands at this path, or a folder. Throws Error where the system cannot tell (links that
+// go round in a circle, a name that is too long, no permission).
+bool exists(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+
 // The whole file; throws when it holds more than `max_bytes`, before asking for memory.
 std::string read_whole_file(const std::filesystem::path& path, uint64_t max_bytes);
 

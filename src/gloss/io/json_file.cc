@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_set>
 #include <utility>
@@ -16,12 +17,23 @@ namespace {
 
 using Json = nlohmann::json;
 
-// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..." without its tag and
-// with what the file holds cut short.
-std::string plain(const Json::exception& error) {
-  std::string_view what = error.what();
-  if (const size_t tag = what.find("] "); tag != std::string_view::npos) what.remove_prefix(tag + 2);
-  return abridged(what.substr(0, what.find("; last read")));
+// Where a byte stands, as an editor counts: "line 3, column 14".
+std::string place_of(std::string_view text, size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte, text.size()));
+  const size_t newline = before.rfind('\n');
+  return fmt::format("line {}, column {}", std::ranges::count(before, '\n') + 1,
+                     before.size() - (newline == std::string_view::npos ? 0 : newline + 1) + 1);
+}
+
+// What is wrong with JSON that nlohmann's parser refuses, in our words: its own name the parser's states.
+[[noreturn]] void fail_parsing(std::string_view text, const std::string& name, const Json::exception& error) {
+  if (const auto* parse = dynamic_cast<const Json::parse_error*>(&error)) {
+    const size_t at = parse->byte > 0 ? parse->byte - 1 : 0;
+    const bool ended = text.find_first_not_of(" \t\r\n", at) == std::string_view::npos;
+    fail("{}: not valid JSON: {} {}; if nobody edited it, the file is damaged: copy it again", name,
+         ended ? "it ends too soon, at" : "it cannot be read on from", place_of(text, at));
+  }
+  fail("{}: not valid JSON: it holds a number that is too large or text that is no UTF-8", name);
 }
 
 std::string shown(const Json& value) {
@@ -84,10 +96,14 @@ Json parse_json(std::string_view text, const std::string& name, const JsonLimits
     }
     return true;
   };
+  // The parser takes a NUL for the end and would not look at what follows.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
+    fail("{}: not valid JSON: a NUL byte at {}; the file is damaged: copy it again", name,
+         place_of(text, nul));
   try {
     return Json::parse(text, check);
   } catch (const Json::exception& error) {
-    fail("{}: not valid JSON: {}", name, plain(error));
+    fail_parsing(text, name, error);
   }
 }
 
@@ -103,7 +119,7 @@ void write_any_json(const std::filesystem::path& path, const AnyJson& value) {
   try {
     text = value.dump(2) + "\n";
   } catch (const Json::exception& error) {
-    fail("cannot write {}: {}", path.string(), plain(error));
+    fail("cannot write {}: {}", path.string(), abridged(error.what()));
   }
   write_file_atomically(path, text);
 }

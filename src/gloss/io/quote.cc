@@ -28,4 +28,11 @@ std::string in_quotes(std::string_view text) {
   return fmt::format("'{}'", abridged(text));
 }
 
+std::string shown(const std::filesystem::path& path) {
+  constexpr size_t kLongest = 300, kKept = 120;
+  const std::string text = path.string();
+  if (text.empty()) return "''";
+  return text.size() <= kLongest ? text : text.substr(0, kKept) + "..." + text.substr(text.size() - kKept);
+}
+
 }  // namespace gloss::io

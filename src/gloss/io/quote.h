@@ -1,6 +1,7 @@
 // How text that came from a file is shown in an error message.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -11,5 +12,7 @@ namespace gloss::io {
 std::string abridged(std::string_view text);
 // The same in single quotes.
 std::string in_quotes(std::string_view text);
+// A path as the user wrote it, an empty one as '', a very long one shortened in its middle.
+std::string shown(const std::filesystem::path& path);
 
 }  // namespace gloss::io

@@ -61,7 +61,8 @@ TensorInfo parse_entry(const JsonObject& entry) {
   info.shape = entry.wholes("shape", JsonObject::kNotNegative);
   const std::vector<int64_t> offsets = entry.wholes("data_offsets", JsonObject::kNotNegative);
   if (offsets.size() != 2 || offsets[0] > offsets[1])
-    entry.reject("data_offsets", "[begin, end], begin <= end");
+    fail("{}: 'data_offsets' must be [begin, end] with begin <= end, not {}", entry.name(),
+         abridged(entry.json()["data_offsets"].dump()));
   require(entry.json().size() == 3, "{}: only dtype, shape and data_offsets are allowed", entry.name());
   info.begin = static_cast<uint64_t>(offsets[0]);
   info.bytes = static_cast<uint64_t>(offsets[1]) - info.begin;

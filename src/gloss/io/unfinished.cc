@@ -78,6 +78,8 @@ std::string remedy(int error) {
     case EPERM:
     case EROFS:
       return "choose a folder you can write to";
+    case ELOOP:
+      return "mend the symbolic links, which lead in a circle";
     case ENAMETOOLONG:
       return "choose a shorter name";
     default:

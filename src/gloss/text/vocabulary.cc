@@ -38,7 +38,7 @@ Vocabulary Vocabulary::load(const std::filesystem::path& path) {
   const std::string name = path.string();
   const nlohmann::json json = io::read_json(path);
   require(json.is_object(), "{} holds {}, but an object of the form {{\"piece\": id}} is expected", name,
-          json.type_name());
+          json.is_array() ? "a list" : "a " + std::string(json.type_name()));
   std::vector<std::pair<int64_t, std::string>> entries;
   entries.reserve(json.size());
   for (const auto& [piece, id] : json.items()) {
@@ -51,16 +51,17 @@ Vocabulary Vocabulary::load(const std::filesystem::path& path) {
            io::abridged(id.dump()), json.size() - 1);
     entries.emplace_back(id.get<int64_t>(), piece);
   }
-  // As many ids as pieces, so an id past the end or used twice leaves a hole, and the hole is what is
-  // reported: the usual cause is a piece that somebody deleted.
+  // As many ids as pieces, so an id past the end leaves a hole, and the hole is what is reported: the usual
+  // cause is a piece that somebody deleted.
   std::sort(entries.begin(), entries.end());
+  const auto twice = std::ranges::adjacent_find(entries, {}, &std::pair<int64_t, std::string>::first);
+  if (twice != entries.end())
+    fail("in {} the pieces {} and {} both have the id {}: export the model again", name,
+         io::in_quotes(twice->second), io::in_quotes(std::next(twice)->second), twice->first);
   std::vector<std::string> pieces;
   pieces.reserve(entries.size());
   for (auto& [id, piece] : entries) {
     const auto expected = static_cast<int64_t>(pieces.size());
-    if (id < expected)
-      fail("in {} the pieces {} and {} both have the id {}: export the model again", name,
-           io::in_quotes(pieces.back()), io::in_quotes(piece), id);
     if (id != expected)
       fail("{} misses a piece: none of its {} has the id {} (the next is {}, id {}): export the model again",
            name, entries.size(), expected, io::in_quotes(piece), id);
