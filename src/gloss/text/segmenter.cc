@@ -3,6 +3,7 @@
 #include <sentencepiece_processor.h>
 
 #include <charconv>
+#include <exception>
 
 #include "gloss/base/error.h"
 #include "gloss/io/atomic_file.h"
@@ -41,6 +42,25 @@ bool has_normalisation(std::string_view bytes) {
   return found;
 }
 
+// SentencePiece's time grows with the square of a line where its characters have no pieces, so a very long
+// line is split part by part: at spaces, which no piece crosses, or where there is none between two
+// characters. Calls run(part, begin, within_word) for parts of at most kPartBytes, in order.
+template <class Run>
+void for_parts(std::string_view line, Run run) {
+  constexpr size_t kPartBytes = size_t{1} << 15;
+  size_t begin = 0;
+  bool within_word = false;
+  while (line.size() - begin > kPartBytes) {
+    size_t end = line.rfind(' ', begin + kPartBytes);
+    const bool cuts_word = end == std::string_view::npos || end <= begin;
+    if (cuts_word) end = floor_to_character(line, begin + kPartBytes);
+    run(line.substr(begin, end - begin), begin, within_word);
+    begin = end;
+    within_word = cuts_word;
+  }
+  run(line.substr(begin), begin, within_word);
+}
+
 // "<0xE2>" is the byte E2.
 char byte_of(std::string_view piece) {
   unsigned value = 0;
@@ -63,9 +83,12 @@ Segmenter Segmenter::from_bytes(std::string bytes, std::string_view name) {
   require(has_normalisation(bytes),
           "{} is not a whole SentencePiece model: the file is damaged or cut short; copy it again", name);
   auto model = std::make_shared<Model>();
-  const auto status = model->processor.LoadFromSerializedProto(bytes);
-  require(status.ok(), "{} is not a SentencePiece model ({}): the file is damaged; copy it again", name,
-          status.error_message());
+  bool loaded = false;
+  try {
+    loaded = model->processor.LoadFromSerializedProto(bytes).ok();
+  } catch (const std::exception&) {  // of its tries, when a damaged one asks for memory that is not there
+  }
+  require(loaded, "{} is not a SentencePiece model: the file is damaged; copy it again", name);
   model->bytes = std::move(bytes);
   return Segmenter(std::move(model));
 }
@@ -75,22 +98,46 @@ void Segmenter::save(const std::filesystem::path& path) const {
 }
 
 std::vector<Piece> Segmenter::encode(std::string_view line) const {
-  sentencepiece::ImmutableSentencePieceText encoded;
-  const auto status = model_->processor.Encode(line, encoded.mutable_proto());
-  require(status.ok(), "a line cannot be split into pieces: {}", status.error_message());
   std::vector<Piece> pieces;
-  pieces.reserve(encoded.pieces_size());
-  for (size_t i = 0; i < encoded.pieces_size(); ++i) {
-    const auto piece = encoded.pieces(static_cast<int>(i));
-    pieces.push_back(
-        {piece.piece(), static_cast<int32_t>(piece.id()), int64_t{piece.begin()}, int64_t{piece.end()}});
-  }
+  for_parts(line, [&](std::string_view part, size_t at, bool within_word) {
+    sentencepiece::ImmutableSentencePieceText encoded;
+    const auto status = model_->processor.Encode(part, encoded.mutable_proto());
+    require(status.ok(), "a line cannot be split into pieces: {}", status.error_message());
+    pieces.reserve(pieces.size() + encoded.pieces_size());
+    const auto begin = static_cast<int64_t>(at);
+    for (size_t i = 0; i < encoded.pieces_size(); ++i) {
+      const auto piece = encoded.pieces(static_cast<int>(i));
+      pieces.push_back(
+          {piece.piece(), static_cast<int32_t>(piece.id()), begin + piece.begin(), begin + piece.end()});
+      // The mark of a space that is not there.
+      if (!within_word || i > 0 || !pieces.back().text.starts_with(kSpaceMark)) continue;
+      pieces.back().text.erase(0, kSpaceMark.size());
+      pieces.back().id = model_->processor.PieceToId(pieces.back().text);
+      if (pieces.back().text.empty()) pieces.pop_back();
+    }
+  });
   return pieces;
 }
 
 void Segmenter::encode(std::string_view line, std::vector<int32_t>& ids) const {
-  const auto status = model_->processor.Encode(line, &ids);
-  require(status.ok(), "a line cannot be split into pieces: {}", status.error_message());
+  ids.clear();
+  std::vector<int> part_ids;
+  for_parts(line, [&](std::string_view part, size_t, bool within_word) {
+    const auto& processor = model_->processor;
+    const auto status = processor.Encode(part, &part_ids);
+    require(status.ok(), "a line cannot be split into pieces: {}", status.error_message());
+    auto first = part_ids.begin();
+    if (within_word && first != part_ids.end() && processor.IdToPiece(*first).starts_with(kSpaceMark)) {
+      // The mark of a space that is not there.
+      const std::string rest = processor.IdToPiece(*first).substr(kSpaceMark.size());
+      if (rest.empty()) {
+        ++first;
+      } else {
+        *first = processor.PieceToId(rest);
+      }
+    }
+    ids.insert(ids.end(), first, part_ids.end());
+  });
 }
 
 std::string Segmenter::decode(const std::vector<std::string_view>& pieces) const {
