@@ -4,40 +4,21 @@
 #include <cstdlib>
 
 #include "gloss/text/sentences.h"
+#include "gloss/text/space.h"
 #include "gloss/text/utf8.h"
 
 namespace gloss::decode {
 namespace {
 
-// The bytes of the white space character at the start of `text`; 0 if there is none. Unicode's White_Space.
-size_t space_length(std::string_view text) {
-  constexpr std::string_view kSpaces[] = {
-      " ",      "\t",     "\v",     "\f",     "\r",     "\n",     "\u0085", "\u00A0", "\u1680",
-      "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006", "\u2007", "\u2008",
-      "\u2009", "\u200A", "\u2028", "\u2029", "\u202F", "\u205F", "\u3000"};
-  for (const std::string_view space : kSpaces) {
-    if (text.starts_with(space)) return space.size();
-  }
-  return 0;
-}
-
-size_t skip_spaces(std::string_view text, size_t at) {
-  while (const size_t length = at < text.size() ? space_length(text.substr(at)) : 0) at += length;
-  return at;
-}
-
-// Bytes [begin, end) of the line, without white space at its ends.
+// Bytes [begin, end) of the line.
 struct Range {
   size_t begin = 0, end = 0;
 };
 
 Range trimmed(std::string_view line, Range range) {
-  range.begin = std::min(skip_spaces(line, range.begin), range.end);
-  for (;;) {
-    const size_t last = range.end > range.begin ? text::floor_to_character(line, range.end - 1) : range.end;
-    if (last < range.begin || last == range.end || space_length(line.substr(last)) == 0) return range;
-    range.end = last;
-  }
+  const std::string_view text = text::trimmed(line.substr(range.begin, range.end - range.begin));
+  const auto begin = static_cast<size_t>(text.data() - line.data());
+  return {begin, begin + text.size()};
 }
 
 std::vector<Range> sentences_of(std::string_view line, Range range) {
@@ -60,7 +41,7 @@ std::vector<Border> borders_of(std::string_view text, const text::EncodedLine& s
   for (const size_t start : text::sentence_starts(text)) {
     while (piece < source.spans.size() && static_cast<size_t>(source.spans[piece].end) <= start) ++piece;
     if (piece == source.spans.size()) break;
-    if (skip_spaces(text, static_cast<size_t>(source.spans[piece].begin)) >= start)
+    if (text::skip_spaces(text, static_cast<size_t>(source.spans[piece].begin)) >= start)
       borders[piece] = Border::sentence;
   }
   return borders;
@@ -107,17 +88,13 @@ std::string_view tag_of(std::string_view line, const text::EncodedLine& source) 
 
 }  // namespace
 
-bool is_blank(std::string_view line) {
-  return skip_spaces(line, 0) == line.size();
-}
-
 std::vector<LinePart> split_line(const text::Tokenizer& tokenizer, std::string_view line,
                                  const Splitting& splitting) {
   text::EncodedLine whole = tokenizer.encode_source(line);
   const auto pieces = [](const text::EncodedLine& source) {
     return static_cast<int64_t>(source.ids.size()) - 1;  // without the end symbol
   };
-  if (is_blank(line) || pieces(whole) == 0) return {};
+  if (text::is_blank(line) || pieces(whole) == 0) return {};
   std::vector<LinePart> parts;
   if (!splitting.sentences && pieces(whole) <= splitting.max_pieces) {
     parts.push_back({std::string(line), std::move(whole), {}});

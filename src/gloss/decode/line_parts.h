@@ -26,7 +26,4 @@ struct Splitting {
 std::vector<LinePart> split_line(const text::Tokenizer& tokenizer, std::string_view line,
                                  const Splitting& splitting);
 
-// Whether a line is white space, as Unicode has it, and nothing else.
-bool is_blank(std::string_view line);
-
 }  // namespace gloss::decode

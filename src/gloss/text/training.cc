@@ -11,6 +11,7 @@
 
 #include "gloss/base/error.h"
 #include "gloss/base/random.h"
+#include "gloss/text/space.h"
 #include "gloss/text/utf8.h"
 
 namespace gloss::text {
@@ -23,10 +24,6 @@ using Files = std::span<const std::filesystem::path>;
 constexpr size_t kMaxPartBytes = 4000;
 // Fixed, because the unigram model's sums depend on it.
 constexpr const char* kTrainingThreads = "4";
-
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\v\f") == std::string_view::npos;
-}
 
 struct Extent {
   int64_t lines = 0;  // with text
