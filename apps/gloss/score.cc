@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <deque>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -36,11 +36,8 @@ struct ScoreCommand {
 // Two files line by line, which must end together.
 class Pairs {
  public:
-  Pairs(const ScoreCommand& command, text::InvalidUtf8 invalid)
-      : source_file_(command.source),
-        target_file_(command.target),
-        source_({command.source}, invalid),
-        target_({command.target}, invalid) {}
+  Pairs(const std::string& source, const std::string& target, text::InvalidUtf8 invalid)
+      : source_file_(source), target_file_(target), source_({source}, invalid), target_({target}, invalid) {}
 
   bool next(std::string& source, std::string& target) {
     text::Line a, b;
@@ -57,7 +54,7 @@ class Pairs {
     target = std::move(b.text);
     return true;
   }
-  bool ready() const { return source_.ready() && target_.ready(); }
+  bool ready() { return source_.ready() && target_.ready(); }
   int64_t replaced_lines() const { return source_.replaced_lines() + target_.replaced_lines(); }
 
  private:
@@ -69,7 +66,18 @@ class Pairs {
 int run(const ScoreCommand& command) {
   if (command.source.empty() || command.target.empty())
     throw UsageError("score needs --source FILE and --target FILE");
-  Pairs pairs(command, command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail);
+  refuse_one_input_for_many({command.source, command.target});
+  const auto invalid = command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail;
+  const auto regular = [](const std::string& file) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(file, error);
+  };
+  if (regular(command.source) && regular(command.target)) {  // files that can be read twice
+    Pairs counted(command.source, command.target, invalid);
+    for (std::string source, target; counted.next(source, target);) {
+    }
+  }
+  Pairs pairs(command.source, command.target, invalid);
   Output output(command.output);
   const decode::Translator translator(command.model);
   const text::Vocabulary& vocabulary = translator.tokenizer().target_vocabulary();
@@ -101,8 +109,8 @@ int run(const ScoreCommand& command) {
   output.commit();
   report_replaced(pairs.replaced_lines());
   if (tokens > 0) {
-    fmt::print(stderr, "{} lines, {} pieces, log-probability {:.4f}, perplexity {:.4f}\n", lines, tokens,
-               total, std::exp(-total / static_cast<double>(tokens)));
+    say(fmt::format("{} lines, {} pieces, log-probability {:.4f}, perplexity {:.4f}", lines, tokens, total,
+                    std::exp(-total / static_cast<double>(tokens))));
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -31,7 +32,7 @@ bool Inputs::next(text::Line& line) {
   return false;
 }
 
-bool Inputs::ready() const {
+bool Inputs::ready() {
   return current_ == readers_.size() || readers_[current_]->ready();
 }
 
@@ -41,8 +42,26 @@ int64_t Inputs::replaced_lines() const {
   return lines;
 }
 
+void refuse_one_input_for_many(const std::vector<std::string>& files) {
+  const auto count =
+      std::ranges::count_if(files, [](const auto& file) { return file == "-" || file == "/dev/stdin"; });
+  if (count > 1) throw UsageError("standard input can be read once, but it is named for several files");
+}
+
+void say(std::string_view line) {
+  const std::string text = std::string(line) + "\n";
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t count = ::write(STDERR_FILENO, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    done += static_cast<size_t>(count);
+  }
+}
+
 void report_replaced(int64_t lines) {
-  if (lines > 0) fmt::print(stderr, "gloss: bytes that are not UTF-8 were replaced in {} lines\n", lines);
+  if (lines > 0)
+    say(fmt::format("gloss: bytes that are not UTF-8 were replaced in {} line{}", lines,
+                    lines == 1 ? "" : "s"));
 }
 
 Output::Output(const std::string& file) {

@@ -19,13 +19,19 @@ class Inputs {
   // standard input.
   Inputs(const std::vector<std::string>& files, text::InvalidUtf8 invalid);
   bool next(text::Line& line);
-  bool ready() const;
+  bool ready();
   int64_t replaced_lines() const;
 
  private:
   std::vector<std::unique_ptr<text::LineReader>> readers_;
   size_t current_ = 0;
 };
+
+// Throws UsageError where standard input is named for more than one of the files.
+void refuse_one_input_for_many(const std::vector<std::string>& files);
+
+// A line on standard error. What nobody can read is no reason to fail: errors of writing are passed over.
+void say(std::string_view line);
 
 // Says on standard error in how many lines bad bytes were replaced, if in any.
 void report_replaced(int64_t lines);

@@ -152,8 +152,10 @@ TEST(Lines, ComeOutOfAPipeAsTheyComeIn) {
   ASSERT_TRUE(reader.next(line));
   EXPECT_EQ(line.text, "two");
   EXPECT_FALSE(reader.ready());
+  put("e");
+  EXPECT_FALSE(reader.ready()) << "there is something to read, but no whole line";
   std::thread writer([&] {
-    put("ee");
+    put("e");
     ::close(ends[1]);
   });
   ASSERT_TRUE(reader.next(line));

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -141,12 +142,22 @@ bool LineReader::next(Line& line) {
   return true;
 }
 
-bool LineReader::ready() const {
-  if (ended_ || buffer_.find('\n', begin_) != std::string::npos) return true;
-  struct pollfd poll_descriptor {
-    descriptor_, POLLIN, 0
-  };
-  return ::poll(&poll_descriptor, 1, 0) > 0;
+bool LineReader::ready() {
+  // A line that is longer than this is on its way, and has to be waited for some time.
+  constexpr size_t kLongLine = size_t{1} << 20;
+  while (!ended_ && buffer_.size() - begin_ < kLongLine &&
+         buffer_.find('\n', std::max(begin_, scanned_)) == std::string::npos) {
+    struct pollfd poll_descriptor {
+      descriptor_, POLLIN, 0
+    };
+    if (::poll(&poll_descriptor, 1, 0) <= 0) return false;
+    try {
+      fill();  // there is something, or the end: it does not wait
+    } catch (const Error&) {
+      return true;  // next() will meet it, and say so
+    }
+  }
+  return true;
 }
 
 std::vector<Line> read_lines(const std::filesystem::path& path, InvalidUtf8 invalid) {

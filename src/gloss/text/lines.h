@@ -40,8 +40,9 @@ class LineReader {
 
   // False at the end of the input.
   bool next(Line& line);
-  // Whether next() would return without waiting for more input to be written.
-  bool ready() const;
+  // Whether next() would return without waiting for more input to be written: a whole line is there, or the
+  // end, or the beginning of a line beyond any measure.
+  bool ready();
   // Lines in which something was replaced so far.
   int64_t replaced_lines() const { return replaced_lines_; }
   // The bytes before the next line.
