@@ -89,7 +89,7 @@ CLI::App& add_command(CLI::App& program, const CommandText& text) {
   CLI::App* command = program.add_subcommand(std::string(text.name), std::string(text.summary));
   command->formatter(std::make_shared<CommandHelp>(text));
   command->set_help_flag("-h,--help", "");
-  if (!text.shown.empty()) command->set_help_all_flag("--help-all", "");
+  command->set_help_all_flag("--help-all", "");
   command->fallthrough();  // options of the program may stand behind the command
   return *command;
 }

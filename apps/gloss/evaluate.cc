@@ -141,9 +141,12 @@ int run(Typed<EvaluateCommand>& typed) {
     throw UsageError("evaluate needs MODEL and --source FILE to translate, or --hypothesis FILE to score");
   if (!translates && (!command.model.empty() || !command.source.empty() || !command.output.empty()))
     throw UsageError("--hypothesis is scored as it stands: leave out MODEL, --source and --output");
+  std::vector<std::string> files = command.reference;
+  files.insert(files.end(), {command.source, command.hypothesis});
+  refuse_one_input_for_many(files);
   decode::TranslateOptions& options = command.translate;
   typed.suggest(options.search.beam, std::max(options.search.beam, options.search.n_best));
-  decode::search_options(options, 1);
+  decode::search_options(options);
 
   const auto invalid = command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail;
   const std::string& file = translates ? command.source : command.hypothesis;

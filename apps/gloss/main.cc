@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "command.h"
 #include "gloss/base/error.h"
+#include "gloss/io/quote.h"
 #include "gloss/kernels/gemm.h"
 #include "gloss/kernels/isa.h"
 #include "streams.h"
@@ -50,13 +53,57 @@ void print(const std::string& text) {
   output.flush();
 }
 
-// One line on standard error, whatever a message holds.
-int report(std::string message, int status) {
-  for (char& c : message) {
-    if (c == '\n') c = ' ';
+// One line on standard error, whatever a message holds: names of files can hold anything.
+int report(std::string_view message, int status) {
+  std::string line = "gloss: ";
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      line += ' ';
+    } else if (byte < 0x20 || byte == 0x7F) {
+      line += fmt::format("\\x{:02X}", byte);
+    } else {
+      line += c;
+    }
   }
-  fmt::print(stderr, "gloss: {}\n", message);
+  say(line);
   return status;
+}
+
+// "--output=" would take the next argument for its value, which may be the user's input.
+void refuse_empty_values(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--") return;
+    if (!argument.starts_with("--") || argument.find('=') != argument.size() - 1) continue;
+    throw UsageError(fmt::format("{} has no value: write one behind it, or leave the option out", argument));
+  }
+}
+
+// What is wrong with a command line that CLI11 refuses.
+std::string complaint(const CLI::ParseError& error, const CLI::App& command) {
+  const std::string what = error.what();
+  if (what.ends_with("was given a disallowed flag override"))
+    return fmt::format("--{} takes no value", what.substr(0, what.find(' ')));
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
+    const CLI::App* program = command.get_parent() ? command.get_parent() : &command;
+    const std::vector<std::string> rest = program->remaining(true);
+    const auto option = std::ranges::find_if(rest, [](const auto& text) { return text.starts_with('-'); });
+    if (option != rest.end()) return fmt::format("there is no option {}", *option);
+    return fmt::format("'{}' is one argument too many", rest.empty() ? "" : rest.front());
+  }
+  const std::string name = what.substr(0, what.find(':'));
+  const CLI::Option* option = command.get_option_no_throw(name);
+  if (!option && command.get_parent()) option = command.get_parent()->get_option_no_throw(name);
+  if (option && dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
+    const int least = option->get_items_expected_min(), most = option->get_items_expected_max();
+    if (most == 0) return fmt::format("{} is given without a value", name);
+    if (most == 1) return fmt::format("{} takes one value, and stands once", name);
+    if (least == most)
+      return fmt::format("{} takes {} values ({}), and stands once", name, most, option->get_type_name());
+    return fmt::format("{} takes at least {} values ({})", name, least, option->get_type_name());
+  }
+  return what;
 }
 
 int run(int argc, char** argv) {
@@ -78,6 +125,7 @@ int run(int argc, char** argv) {
   CLI::App* help = program.add_subcommand("help", "show this, or the help of a command");
   help->add_option("COMMAND", topic);
 
+  refuse_empty_values(argc, argv);
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForAllHelp&) {
@@ -88,9 +136,10 @@ int run(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     const auto chosen = program.get_subcommands();
-    return report(fmt::format("{}; see gloss {}--help", error.what(),
-                              chosen.empty() ? "" : chosen.front()->get_name() + " "),
-                  kUsage);
+    return report(
+        fmt::format("{}; see gloss {}--help", complaint(error, chosen.empty() ? program : *chosen.front()),
+                    chosen.empty() ? "" : chosen.front()->get_name() + " "),
+        kUsage);
   }
   kernels::limit_isa_from_environment();
   if (!isa.empty()) kernels::limit_isa(kernels::parse_isa(isa));
@@ -120,12 +169,19 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // Who closes the pipe we write to has seen enough: end as every filter does, whatever our parent ignores.
   std::signal(SIGPIPE, SIG_DFL);
+  // A limit on file sizes then gives an error that can be told, like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return gloss::cli::run(argc, argv);
   } catch (const gloss::UsageError& error) {
     return gloss::cli::report(error.what(), gloss::cli::kUsage);
   } catch (const std::bad_alloc&) {
-    return gloss::cli::report("there is not enough memory: try a smaller --batch or shorter lines",
+    return gloss::cli::report(
+        "there is not enough memory: try a smaller --batch (of train: --batch-tokens) or shorter lines",
+        gloss::cli::kFailure);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return gloss::cli::report(fmt::format("{} cannot be used ({}): check the path and its permissions",
+                                          gloss::io::shown(error.path1()), error.code().message()),
                               gloss::cli::kFailure);
   } catch (const std::exception& error) {
     return gloss::cli::report(error.what(), gloss::cli::kFailure);

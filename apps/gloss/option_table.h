@@ -21,8 +21,9 @@ void add_flag(CLI::App& app, const Field& field, const bool& value, Typed<Option
   };
   // Both spellings work, since a config file or a continued run may say the opposite of the default; the help
   // shows the one that changes the default.
-  CLI::Option* on = app.add_flag_function("--" + name, sets("true"), field.help());
-  CLI::Option* off = app.add_flag_function("--no-" + name, sets("false"), field.help());
+  CLI::Option* on = app.add_flag_function("--" + name, sets("true"), field.help())->disable_flag_override();
+  CLI::Option* off =
+      app.add_flag_function("--no-" + name, sets("false"), field.help())->disable_flag_override();
   on->excludes(off);
   on->group(value ? "" : field.group());
   off->group(value ? field.group() : "");

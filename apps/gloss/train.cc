@@ -5,12 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <memory>
+#include <string>
 
 #include "command.h"
 #include "gloss/train/trainer.h"
 #include "option_table.h"
+#include "streams.h"
 
 namespace gloss::cli {
 namespace {
@@ -30,7 +31,15 @@ void install_stop_handlers() {
   struct sigaction action {};
   action.sa_handler = handle_stop;
   action.sa_flags = SA_RESETHAND | SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    ::sigaction(signal, nullptr, &before);
+    if (signal == SIGHUP && before.sa_handler == SIG_IGN)
+      continue;  // nohup: the closed terminal is no reason
+    ::sigaction(signal, &action, nullptr);
+  }
+  // Who read our messages may leave; the training goes on.
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 // A line that renews itself on a terminal; in a log file one now and then.
@@ -39,24 +48,24 @@ class StandardError final : public train::Reporter {
   ~StandardError() override { end_line(); }
   void message(std::string_view line) override {
     end_line();
-    fmt::print(stderr, "{}\n", line);
+    say(line);
   }
   void progress(std::string_view line) override {
     if (terminal_) {
-      fmt::print(stderr, "\r{}\x1b[K", line);
-      std::fflush(stderr);
+      const std::string text = fmt::format("\r{}\x1b[K", line);
+      [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
       open_ = true;
       return;
     }
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < std::chrono::seconds(30)) return;
     last_ = now;
-    fmt::print(stderr, "{}\n", line);
+    say(line);
   }
 
  private:
   void end_line() {
-    if (open_) fmt::print(stderr, "\n");
+    if (open_) say("");
     open_ = false;
   }
 

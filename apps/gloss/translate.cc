@@ -67,7 +67,7 @@ int run(Typed<TranslateCommand>& typed) {
       throw UsageError(fmt::format("--{} is for drawing at random: add --sample", name));
   }
   typed.suggest(options.search.beam, std::max(options.search.beam, options.search.n_best));
-  decode::search_options(options, 1);  // before the model is opened
+  decode::search_options(options);  // before the model is opened
 
   Inputs inputs(command.inputs,
                 command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail);

@@ -80,6 +80,30 @@ v = json.load(open("bad/vocab.json"))
 del v[min((p for p in v if v[p] > 10), key=v.get)]
 json.dump(v, open("bad/vocab.json", "w"))'
 expect_failure 1 'bad/vocab.json' translate bad three.src
+copy && python3 -c '
+import json
+v = json.load(open("bad/vocab.json"))
+a, b = sorted((p for p in v if v[p] > 10), key=v.get)[:2]
+v[b] = v[a]
+json.dump(v, open("bad/vocab.json", "w"))'
+expect_failure 1 'bad/vocab.json the pieces .* and .* both have the id 11' translate bad three.src
+copy && printf '\0\0junk' >>bad/config.json
+expect_failure 1 'bad/config.json: not valid JSON: a NUL byte' translate bad three.src
+copy && sed -i 's/"layer_norm_epsilon": *[^,]*/"layer_norm_epsilon": -1/' bad/config.json
+expect_failure 1 'bad/config.json.*epsilon' translate bad three.src
+copy && ln -sf generation_config.json bad/generation_config.json
+expect_failure 1 'bad/generation_config.json cannot be opened' translate bad three.src
+# A model that gives NaN names the line, whoever asks.
+copy && python3 -c '
+import json, struct
+data = bytearray(open("bad/model.safetensors", "rb").read())
+start = 8 + struct.unpack("<Q", data[:8])[0]
+begin, end = json.loads(data[8:start])["final_logits_bias"]["data_offsets"]
+data[start + begin:start + end] = struct.pack("<f", float("nan")) * ((end - begin) // 4)
+open("bad/model.safetensors", "wb").write(data)'
+(echo && cat three.src) >four.src
+expect_failure 1 'line 2: the model gives NaN' "$GLOSS" score bad --source four.src --target four.src --output nothing.txt
+expect_failure 1 'line [2-4]: the model gives NaN' translate bad four.src --output nothing.txt
 for command in info "evaluate --source three.src --reference three.src" "score --source three.src --target three.src"; do
   # shellcheck disable=SC2086
   expect_failure 1 'nowhere' "$GLOSS" ${command%% *} nowhere $([[ $command == *' '* ]] && echo "${command#* }")

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -14,10 +13,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 
-#include "gloss/models/model_folder.h"
 #include "gloss/models/transformer_model.h"
-#include "gloss/text/training.h"
+#include "small_translator.h"
 #include "support/isas.h"
 
 namespace gloss::decode {
@@ -195,47 +194,6 @@ TEST_F(GoldenTranslator, WhatHasNoPiecesSurvives) {
   }
 }
 
-// A small model with random weights and the vocabulary of a few sentences, made once.
-class SmallTranslator : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = fs::temp_directory_path() / fmt::format("gloss-translator-{}", ::getpid());
-    fs::create_directories(folder_);
-    const fs::path text = folder_ / "text.txt";
-    std::ofstream(text)
-        << "The cat sat on the mat. It was a black cat.\nA dog ran over the hill and far away.\n"
-           "Who let the dogs out? Nobody knows.\nOne, two, three, four, five, six, seven.\n";
-    text::TokenizerOptions options;
-    options.vocabulary_size = 60;
-    const auto tokenizer = text::train_tokenizer(text, text, options).tokenizer;
-    tokenizer.save(folder_);
-    Arena arena;
-    models::TransformerConfig config;
-    config.source_vocabulary = config.target_vocabulary = tokenizer.source_vocabulary().size();
-    config.d_model = 16;
-    config.encoder = config.decoder = {2, 2, 32};
-    const text::Vocabulary& vocabulary = tokenizer.source_vocabulary();
-    config.symbols = {vocabulary.end_id(), vocabulary.pad_id(), vocabulary.pad_id()};
-    models::TransformerModel model(config, arena);
-    model.initialise(3);
-    models::save_model(folder_, model);
-    translator_ = std::make_unique<Translator>(folder_);
-  }
-  static void TearDownTestSuite() {
-    translator_.reset();
-    fs::remove_all(folder_);
-  }
-  static TranslateOptions short_options() {
-    TranslateOptions options;
-    options.search.beam = 2;
-    options.search.max_length = 8;
-    options.search.batch = 4;
-    return options;
-  }
-  static inline fs::path folder_;
-  static inline std::unique_ptr<Translator> translator_;
-};
-
 TEST_F(SmallTranslator, BlankLinesStayAndNeverReachTheModel) {
   const Lines lines = {"", "The cat.", "   ", "\t\u00A0\u3000", "A dog.", ""};
   const auto got = translator_->translate(lines, short_options());
@@ -253,6 +211,28 @@ TEST_F(SmallTranslator, BlankLinesStayAndNeverReachTheModel) {
     }
   }
   EXPECT_TRUE(translator_->translate(Lines{}).empty());
+}
+
+TEST_F(SmallTranslator, PairsWithABlankSourceAreNotScored) {
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"", "A dog."},   {"The cat.", "A dog."}, {" \t", ""},
+      {"The cat.", ""}, {"The cat.", "A dog."}, {"", ""}};
+  size_t next = 0;
+  std::vector<ScoredPair> scored;
+  translator_->score({[&](std::string& source, std::string& target) {
+                       if (next == pairs.size()) return false;
+                       std::tie(source, target) = pairs[next++];
+                       return true;
+                     }},
+                     1, [&](ScoredPair pair) { scored.push_back(std::move(pair)); });
+  ASSERT_EQ(scored.size(), pairs.size());
+  for (const size_t blank : {0, 2, 5}) {
+    EXPECT_TRUE(scored[blank].tokens.empty());
+    EXPECT_EQ(scored[blank].log_probability, 0);
+  }
+  EXPECT_EQ(scored[3].tokens.size(), 1u);  // </s>: how likely it is to say nothing
+  EXPECT_EQ(scored[1].log_probabilities, scored[4].log_probabilities);
+  EXPECT_LT(scored[1].log_probability, 0);
 }
 
 TEST_F(SmallTranslator, AnyLinesInAnyCompanyGiveTheSame) {

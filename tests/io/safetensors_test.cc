@@ -297,7 +297,8 @@ TEST(Safetensors, NamesWhatIsWrongWithAHostileFile) {
 
 TEST(Safetensors, NamesMissingFilesFoldersAndPipes) {
   const Scratch scratch;
-  EXPECT_THAT(message_of([&] { SafetensorsFile::open(scratch / "no"); }), HasSubstr("no does not exist: check the path"));
+  EXPECT_THAT(message_of([&] { SafetensorsFile::open(scratch / "no"); }),
+              HasSubstr("no does not exist: check the path"));
   EXPECT_THAT(message_of([&] { SafetensorsFile::open(scratch.path()); }), HasSubstr("it is a folder"));
   EXPECT_THAT(message_of([&] { SafetensorsFile::open("/dev/zero"); }), HasSubstr("a device or pipe"));
 }

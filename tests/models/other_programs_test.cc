@@ -54,6 +54,7 @@ class OtherPrograms : public testing::Test {
   Arena arena_;
   fs::path folder_;
   std::vector<float> values_;
+  std::vector<Tensor<float>> kept_;  // while a writer borrows their numbers
 };
 
 // transformers ties the output layer and both embeddings, or none of them: with a shared table and an output
@@ -103,6 +104,39 @@ TEST_F(OtherPrograms, PreNormIsATypeOfItsOwn) {
   saved(config);
   EXPECT_EQ(io::JsonObject::read(folder_ / "config.json").text("model_type"), "gloss_pre_norm");
   expect_opens();
+}
+
+// A folder of another program whose file holds positions means those, whatever its config.json does not say.
+TEST_F(OtherPrograms, StoredPositionsTellTheLayout) {
+  TransformerConfig config = small_config();
+  config.positions = nn::PositionLayout::interleaved;
+  saved(config);
+  nlohmann::json json = io::read_json(folder_ / "config.json");
+  json.erase("position_layout");
+  io::write_json(folder_ / "config.json", json);
+  const auto model = load_model(folder_, arena_);
+  EXPECT_EQ(model->config_json().at("position_layout"), "interleaved");
+}
+
+TEST_F(OtherPrograms, LearnedPositionsAreRefused) {
+  TransformerConfig config = small_config();
+  config.positions = nn::PositionLayout::interleaved;
+  const auto file = saved(config);
+  io::SafetensorsWriter writer;
+  for (const std::string& name : file.names()) {
+    const Tensor<float> tensor = file.read<float>(name, arena_);
+    if (name == "model.decoder.embed_positions.weight") tensor(3, 2) += 0.5F;
+    std::vector<int64_t> shape = file.info(name).shape;
+    writer.add<float>(name, shape, tensor.values());
+    kept_.push_back(tensor);
+  }
+  writer.write(folder_ / "model.safetensors");
+  try {
+    load_model(folder_, arena_);
+    FAIL() << "learned positions were taken for sinusoidal ones";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("model.decoder.embed_positions.weight"), std::string::npos);
+  }
 }
 
 }  // namespace

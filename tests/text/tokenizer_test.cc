@@ -189,10 +189,14 @@ TEST(Tokenizer, RefusesFoldersThatDoNotFitTogether) {
   const TemporaryFolder folder;
   joint().save(folder.path());
   const int32_t size = joint().source_vocabulary().size();
-  joint().require_sizes(size, size, folder.path());
+  const int32_t end = joint().target_vocabulary().end_id();
+  joint().require_fits(size, size, end, folder.path());
   EXPECT_THAT(
-      error_of([&] { joint().require_sizes(size + 1, size + 1, folder.path()); }),
+      error_of([&] { joint().require_fits(size + 1, size + 1, end, folder.path()); }),
       AllOf(HasSubstr("vocab.json"), HasSubstr(std::to_string(size)), HasSubstr(std::to_string(size + 1))));
+  EXPECT_THAT(error_of([&] { joint().require_fits(size, size, end + 5, folder.path()); }),
+              AllOf(HasSubstr("vocab.json"), HasSubstr("</s>"), HasSubstr("eos_token_id"),
+                    HasSubstr(std::to_string(end + 5))));
   folder.write("vocab.json", R"({"</s>": 0, "<unk>": 1, "something": 2, "<pad>": 3})");
   EXPECT_THAT(error_of([&] { Tokenizer::load(folder.path()); }),
               AllOf(HasSubstr("source.spm"), HasSubstr("different models")));
@@ -207,7 +211,7 @@ TEST(Tokenizer, ReadsAModelOfTransformers) {
   const auto folder = std::filesystem::path(GLOSS_TEST_SHARED) / "golden/hf-marian-multi30k-en-de";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
   const Tokenizer tokenizer = Tokenizer::load(folder);
-  tokenizer.require_sizes(8001, 8001, folder);
+  tokenizer.require_fits(8001, 8001, 0, folder);
   nlohmann::json expected;
   std::ifstream(folder / "expected.json") >> expected;
   size_t same = 0, all = 0;

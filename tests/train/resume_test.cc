@@ -122,7 +122,8 @@ TEST(Resume, SurvivesDeathAtAnyMoment) {
     Arena arena;
     const auto model = models::load_model(task.output(), arena);
     const auto tokenizer = text::Tokenizer::load(task.output());
-    EXPECT_NO_THROW(tokenizer.require_sizes(model->source_vocabulary(), model->target_vocabulary(), "model"));
+    EXPECT_NO_THROW(tokenizer.require_fits(model->source_vocabulary(), model->target_vocabulary(),
+                                           model->symbols().end, "model"));
   }
   EXPECT_GT(deaths, 2);
   train(task);

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "gloss/base/error.h"
+#include "gloss/decode/hypothesis.h"
 #include "gloss/kernels/top_k.h"
 
 namespace gloss::decode {
@@ -72,10 +73,7 @@ class Group {
         const std::span<const float> of_row(logits.row(static_cast<int64_t>(row)),
                                             static_cast<size_t>(logits.cols()));
         const float normaliser = kernels::log_sum_exp(of_row);
-        require(!std::isnan(normaliser),
-                "sentence {} (counting from 0): the model gives NaN or infinity for target token {}; its "
-                "weights are damaged or its training diverged",
-                first_ + live_[row], t);
+        if (std::isnan(normaliser)) throw NoNumber::of_sentence(first_ + live_[row], t);
         const double log_p = static_cast<double>(of_row[static_cast<size_t>(target(live_[row], t))]) -
                              static_cast<double>(normaliser);
         result[static_cast<size_t>(targets_.offsets.begin(first_ + live_[row]) + t)] =

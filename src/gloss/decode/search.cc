@@ -134,11 +134,7 @@ void Search::advance_sentences() {
     SentenceSearch& sentence = slots_[static_cast<size_t>(steps_[begin].slot)]->search;
     const auto choices = std::span(choices_).subspan(begin, end - begin);
     for (const RowChoice& choice : choices) {
-      require(
-          !std::isnan(choice.log_sum_exp),
-          "sentence {} (counting from 0): the model gives NaN or infinity for target token {}; its weights "
-          "are damaged or its training diverged",
-          sentence.id(), sentence.length());
+      if (std::isnan(choice.log_sum_exp)) throw NoNumber::of_sentence(sentence.id(), sentence.length());
     }
     sentence.advance(choices);
   }

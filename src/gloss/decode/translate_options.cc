@@ -5,7 +5,7 @@
 
 namespace gloss::decode {
 
-SearchOptions search_options(const TranslateOptions& options, int64_t own_cap) {
+SearchOptions search_options(const TranslateOptions& options, const OwnEnd& own) {
   check_options(options);
   SearchOptions search = options.search;
   if (options.sample) search.sampling = options.sampling;
@@ -13,7 +13,8 @@ SearchOptions search_options(const TranslateOptions& options, int64_t own_cap) {
     if (search.no_repeat_ngram > 0)
       throw UsageError("--plain switches off n-gram blocks: leave out --plain or --no-repeat-ngram");
     if (search.max_length == 0)
-      search.max_length = std::max(own_cap, std::max<int64_t>(search.min_length, 1));
+      search.max_length = std::max(own.cap, std::max<int64_t>(search.min_length, 1));
+    search.at_cap = own.at_cap;
   }
   validate(search);
   return search;

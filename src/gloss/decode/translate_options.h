@@ -61,9 +61,15 @@ struct TranslateOptions {
   }
 };
 
-// What the search is told. `own_cap`: the longest translation that the model's files ask for. Throws
-// UsageError for options that exclude each other or make no sense.
-SearchOptions search_options(const TranslateOptions& options, int64_t own_cap);
+// When a translation ends by the model's own files: no longer than `cap` tokens, and then in this way.
+struct OwnEnd {
+  int64_t cap = 512;
+  AtCap at_cap = AtCap::force_end;
+};
+
+// What the search is told. A plain one ends as the model's files have it. Throws UsageError for options that
+// exclude each other or make no sense.
+SearchOptions search_options(const TranslateOptions& options, const OwnEnd& own = {});
 
 // Threads and workers for at least `sentences` sentences that are at hand.
 struct Crew {

@@ -1,6 +1,7 @@
 #include "gloss/decode/translator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <system_error>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "gloss/decode/line_parts.h"
 #include "gloss/decode/line_queue.h"
 #include "gloss/decode/search.h"
+#include "gloss/io/input_file.h"
 #include "gloss/io/json_file.h"
 #include "gloss/models/model_folder.h"
 #include "gloss/text/unknown.h"
@@ -24,13 +26,21 @@ constexpr size_t kLeastWindow = 64;
 constexpr int64_t kPiecesALine = 128;  // a window holds fewer lines where they are longer than this
 constexpr int64_t kTokensAForcedBatch = 4096;
 
-int64_t cap_of(const std::filesystem::path& folder, const models::Model& model) {
+// generation_config.json, where there is one, says it instead of config.json.
+OwnEnd own_end_of(const std::filesystem::path& folder, const models::Model& model) {
+  OwnEnd own{model.cap(), model.forced_end() ? AtCap::force_end : AtCap::leave_open};
   const auto file = folder / "generation_config.json";
-  if (!std::filesystem::exists(file)) return model.cap();
+  if (!io::exists(file)) return own;
   const auto json = io::JsonObject::read(file);
-  if (!json.has("max_length")) return model.cap();
+  constexpr io::JsonObject::Range kIds{0, INT32_MAX};
+  constexpr int64_t kLongest = 1 << 24;  // that a search can be asked for
   // It counts the start symbol too.
-  return std::max<int64_t>(1, json.whole("max_length", io::JsonObject::kPositive) - 1);
+  if (json.has("max_length"))
+    own.cap = std::clamp<int64_t>(json.whole("max_length", io::JsonObject::kPositive) - 1, 1, kLongest);
+  const bool forced =
+      json.has("forced_eos_token_id") && json.whole("forced_eos_token_id", kIds) == model.symbols().end;
+  own.at_cap = forced ? AtCap::force_end : AtCap::leave_open;
+  return own;
 }
 
 // What all workers of a translate() share.
@@ -96,7 +106,11 @@ void work(const Task& task, const Crew& crew) {
         search.submit(id, job.text().source.ids);
       }
     }
-    search.step(on_done);
+    try {
+      search.step(on_done);
+    } catch (const NoNumber& error) {
+      throw NoNumber::of_line(running.at(error.id()).line->result.line, error.token());
+    }
   }
 }
 
@@ -133,14 +147,15 @@ class Workers {
 
 Translator::Translator(const std::filesystem::path& folder)
     : model_(models::load_model(folder, arena_)), tokenizer_(text::Tokenizer::load(folder)) {
-  tokenizer_.require_sizes(model_->source_vocabulary(), model_->target_vocabulary(), folder);
-  own_cap_ = cap_of(folder, *model_);
+  tokenizer_.require_fits(model_->source_vocabulary(), model_->target_vocabulary(), model_->symbols().end,
+                          folder);
+  own_end_ = own_end_of(folder, *model_);
   model_->parameters().pack();
 }
 
 void Translator::translate(const LineSource& source, const TranslateOptions& options,
                            const Deliver& deliver) const {
-  const SearchOptions search = search_options(options, own_cap_);
+  const SearchOptions search = search_options(options, own_end_);
   const Splitting splitting{options.split_sentences, options.max_source_length};
   const size_t window = std::max(kLeastWindow, kWindowBatches * static_cast<size_t>(search.batch));
   const auto pieces_a_window = static_cast<int64_t>(window) * kPiecesALine;
@@ -218,14 +233,21 @@ void Translator::score(const PairSource& pairs, int threads,
   options.workers = 1;
   Context context(crew(options, 1).threads_each);
   std::string source_line, target_line;
+  int64_t line = 0;
   for (bool more = true; more;) {
     Tokens sources, targets;
     std::vector<int64_t> source_lengths, target_lengths;
+    std::vector<bool> blank;  // of each pair: nothing to translate
     int64_t tokens = 0;
-    while (tokens < kTokensAForcedBatch && (tokens == 0 || pairs.ready())) {
+    while (tokens < kTokensAForcedBatch && (blank.empty() || pairs.ready())) {
       more = pairs.next(source_line, target_line);
       if (!more) break;
       const auto source = tokenizer_.encode_source_ids(source_line);
+      blank.push_back(source.size() == 1);
+      if (blank.back()) {
+        ++tokens;  // so that a batch ends
+        continue;
+      }
       const auto target = tokenizer_.encode_target_ids(target_line);
       sources.rows.insert(sources.rows.end(), source.begin(), source.end());
       targets.rows.insert(targets.rows.end(), target.begin(), target.end());
@@ -233,17 +255,27 @@ void Translator::score(const PairSource& pairs, int threads,
       target_lengths.push_back(static_cast<int64_t>(target.size()));
       tokens += source_lengths.back() + target_lengths.back();
     }
-    if (source_lengths.empty()) break;
     sources.offsets = Offsets::of_lengths(source_lengths);
     targets.offsets = Offsets::of_lengths(target_lengths);
-    autograd::Tape<float> tape(context);
-    const std::vector<float> all = model_->log_probabilities(tape, sources, targets);
-    for (int64_t i = 0; i < targets.offsets.count(); ++i) {
+    std::vector<float> all;
+    if (!source_lengths.empty()) {
+      autograd::Tape<float> tape(context);
+      all = model_->log_probabilities(tape, sources, targets);
+    }
+    for (int64_t pair = 0, i = -1; pair < std::ssize(blank); ++pair, ++line) {
+      if (blank[static_cast<size_t>(pair)]) {
+        deliver({});
+        continue;
+      }
+      ++i;
       const int64_t begin = targets.offsets.begin(i), end = targets.offsets.end(i);
       ScoredPair scored{{targets.rows.begin() + begin, targets.rows.begin() + end},
                         {all.begin() + begin, all.begin() + end},
                         0};
-      for (const float one : scored.log_probabilities) scored.log_probability += static_cast<double>(one);
+      for (size_t t = 0; t < scored.log_probabilities.size(); ++t) {
+        if (std::isnan(scored.log_probabilities[t])) throw NoNumber::of_line(line, static_cast<int64_t>(t));
+        scored.log_probability += static_cast<double>(scored.log_probabilities[t]);
+      }
       deliver(std::move(scored));
     }
   }

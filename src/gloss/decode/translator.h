@@ -39,8 +39,8 @@ class Translator {
 
   const models::Model& model() const { return *model_; }
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
-  // The longest translation in pieces that the folder's generation_config.json allows, else its config.json.
-  int64_t own_cap() const { return own_cap_; }
+  // What the folder's generation_config.json says, or else its config.json.
+  const OwnEnd& own_end() const { return own_end_; }
 
   // Receives the translations in the order of the lines, each as soon as those before it are delivered.
   // Called by one thread at a time, which need not be the caller's.
@@ -54,14 +54,15 @@ class Translator {
   std::vector<Translation> translate(std::span<const std::string> lines,
                                      const TranslateOptions& options = {}) const;
 
-  // log P of given translations, teacher-forced, pair by pair in order. `threads` 0: one a core.
+  // log P of given translations, teacher-forced, pair by pair in order. `threads` 0: one a core. A pair whose
+  // source has no text never reaches the model: no tokens, log-probability 0.
   void score(const PairSource& pairs, int threads, const std::function<void(ScoredPair)>& deliver) const;
 
  private:
   Arena arena_;
   std::unique_ptr<models::Model> model_;
   text::Tokenizer tokenizer_;
-  int64_t own_cap_ = 0;
+  OwnEnd own_end_;
 };
 
 }  // namespace gloss::decode

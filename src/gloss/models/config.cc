@@ -85,6 +85,10 @@ void validate(const TransformerConfig& config) {
         std::pair{"activation dropout", config.activation_dropout}}) {
     require(p >= 0 && p < 1, "{} is a probability from 0 to below 1, not {}", name, p);
   }
+  require(config.layer_norm_epsilon > 0 && config.layer_norm_epsilon < 1,
+          "the epsilon of layer normalisation must be above 0 and below 1, not {}",
+          config.layer_norm_epsilon);
+  size("the longest translation", config.cap, 1);
   require(!config.share_embeddings || config.source_vocabulary == config.target_vocabulary,
           "shared embeddings need one vocabulary: source has {} pieces, target {}", config.source_vocabulary,
           config.target_vocabulary);
@@ -134,8 +138,8 @@ nlohmann::ordered_json to_json(const TransformerConfig& c) {
   j["max_position_embeddings"] = c.cap;
   j["bos_token_id"] = c.symbols.end;
   j["eos_token_id"] = c.symbols.end;
-  j["forced_eos_token_id"] = c.symbols.end;
-  j["pad_token_id"] = c.symbols.pad;
+  j["forced_eos_token_id"] = c.forced_end ? nlohmann::ordered_json(c.symbols.end) : nullptr;
+  j["pad_token_id"] = c.symbols.pad >= 0 ? nlohmann::ordered_json(c.symbols.pad) : nullptr;
   j["decoder_start_token_id"] = c.symbols.start;
   j["is_encoder_decoder"] = true;
   j["use_cache"] = true;
@@ -176,14 +180,19 @@ TransformerConfig transformer_from_json(const io::JsonObject& json) {
   c.scale_embedding = json.flag("scale_embedding", false);
   c.share_embeddings = json.flag("share_encoder_decoder_embeddings", true);
   c.tie_output = json.flag("tie_word_embeddings", true);
-  c.cap =
-      json.whole("max_length", io::JsonObject::kPositive, json.whole("max_position_embeddings", size, 1024));
+  // `max_length` counts the start symbol too.
+  c.cap = json.has("max_length") ? std::max<int64_t>(1, json.whole("max_length", size) - 1)
+                                 : json.whole("max_position_embeddings", size, 1024);
   const io::JsonObject::Range id{0, c.target_vocabulary - 1};
   c.symbols.end = static_cast<int32_t>(json.whole("eos_token_id", id, 0));
-  c.symbols.pad = static_cast<int32_t>(
-      json.whole("pad_token_id", {-1, c.target_vocabulary - 1}, c.target_vocabulary - 1));
-  c.symbols.start =
-      static_cast<int32_t>(json.whole("decoder_start_token_id", id, std::max(c.symbols.pad, 0)));
+  // MarianConfig's defaults are the last piece of its vocabulary; null means that there is none.
+  const int64_t last = c.target_vocabulary - 1;
+  const bool no_pad = json.json().contains("pad_token_id") && !json.has("pad_token_id");
+  c.symbols.pad = no_pad ? -1 : static_cast<int32_t>(json.whole("pad_token_id", {-1, last}, last));
+  c.symbols.start = static_cast<int32_t>(
+      json.whole("decoder_start_token_id", id, c.symbols.pad >= 0 ? c.symbols.pad : last));
+  const bool no_forced_end = json.json().contains("forced_eos_token_id") && !json.has("forced_eos_token_id");
+  c.forced_end = !no_forced_end && json.whole("forced_eos_token_id", id, 0) == c.symbols.end;
   const std::string layout = json.text("position_layout", "halves");
   if (layout != "halves" && layout != "interleaved") json.reject("position_layout", "halves or interleaved");
   c.positions = layout == "halves" ? PositionLayout::halves : PositionLayout::interleaved;

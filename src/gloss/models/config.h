@@ -42,7 +42,10 @@ struct TransformerConfig {
   Symbols symbols;
   // The start symbol's embedding stays zero (the models we train); a loaded one keeps what its file says.
   bool zero_start_embedding = false;
-  int64_t cap = 512;  // of the model's own files: translations are no longer (`max_length`)
+  // Of the model's own files: the longest translation in tokens with its end symbol, and whether one that
+  // reaches it gets the end symbol at no cost.
+  int64_t cap = 512;
+  bool forced_end = true;
 
   bool operator==(const TransformerConfig&) const = default;
 };

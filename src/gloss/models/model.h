@@ -50,8 +50,10 @@ class Model {
   // A state to search with. The context and the model outlive it; one thread of control uses both.
   virtual std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const = 0;
   virtual CacheCost cache_cost() const = 0;
-  // The longest translation its own files ask for.
+  // The longest translation in tokens that its own files ask for, and whether one that reaches it gets the
+  // end symbol at no cost.
   virtual int64_t cap() const = 0;
+  virtual bool forced_end() const = 0;
 };
 
 }  // namespace gloss::models

@@ -1,10 +1,14 @@
 #include "gloss/models/model_folder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 #include <set>
 
+#include "gloss/io/input_file.h"
 #include "gloss/io/json_file.h"
+#include "gloss/io/quote.h"
 #include "gloss/io/safetensors.h"
 #include "gloss/models/transformer_model.h"
 #include "gloss/nn/positions.h"
@@ -26,10 +30,42 @@ std::string shape_text(std::span<const int64_t> shape) {
   return shape.empty() ? "[]" : Shape(shape).text();
 }
 
+constexpr const char* kPositions[] = {"model.encoder.embed_positions.weight",
+                                      "model.decoder.embed_positions.weight"};
+
+// Positions that a file holds are what other programs add, whatever config.json says: they tell the layout.
+void take_positions(const io::SafetensorsFile& file, TransformerConfig& config, Arena& arena) {
+  constexpr int64_t kRows = 64;        // that are looked at
+  constexpr float kTolerance = 0.01F;  // bfloat16 keeps three digits
+  for (const char* name : kPositions) {
+    if (!file.has(name)) continue;
+    const std::vector<int64_t>& shape = file.info(name).shape;
+    require(shape.size() == 2 && shape[1] == config.d_model,
+            "{}: tensor '{}' must have a row of {} numbers a position, not the shape {}",
+            file.path().string(), name, config.d_model,
+            shape.size() <= Shape::kMaxRank ? shape_text(shape) : "of more dimensions");
+    const Tensor<float> stored = file.read<float>(name, arena);
+    const int64_t rows = std::min(kRows, shape[0]);
+    const auto agrees = [&](nn::PositionLayout layout) {
+      const Tensor<float> made = nn::sinusoidal_positions<float>(arena, 0, rows, config.d_model, layout);
+      return std::ranges::equal(made.values(), stored.values().first(made.values().size()),
+                                [](float a, float b) { return std::abs(a - b) <= kTolerance; });
+    };
+    const auto other = config.positions == nn::PositionLayout::halves ? nn::PositionLayout::interleaved
+                                                                      : nn::PositionLayout::halves;
+    if (agrees(config.positions)) continue;
+    require(
+        agrees(other),
+        "{}: the numbers of '{}' are no sinusoidal positions, and only those can be computed; models with "
+        "learned positions cannot be opened",
+        file.path().string(), name);
+    config.positions = other;
+  }
+}
+
 // Tensors that some writers store though the configuration makes them: sinusoids, and copies of a tied table.
 bool is_redundant(const std::string& name, const io::SafetensorsFile& file) {
-  if (name == "model.encoder.embed_positions.weight" || name == "model.decoder.embed_positions.weight")
-    return true;
+  if (std::ranges::find(kPositions, name) != std::end(kPositions)) return true;
   for (const char* tied :
        {"lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"}) {
     if (name != tied || !file.has("model.shared.weight")) continue;
@@ -95,9 +131,9 @@ nlohmann::ordered_json generation_json(const Model& model) {
   j["bos_token_id"] = symbols.end;
   j["decoder_start_token_id"] = symbols.start;
   j["eos_token_id"] = symbols.end;
-  j["forced_eos_token_id"] = symbols.end;
-  j["pad_token_id"] = symbols.pad;
-  j["max_length"] = model.cap();
+  if (model.forced_end()) j["forced_eos_token_id"] = symbols.end;
+  if (symbols.pad >= 0) j["pad_token_id"] = symbols.pad;
+  j["max_length"] = model.cap() + 1;  // with the start symbol
   j["num_beams"] = 5;
   j["length_penalty"] = 1.0;
   j["early_stopping"] = "never";
@@ -107,11 +143,14 @@ nlohmann::ordered_json generation_json(const Model& model) {
 }  // namespace
 
 std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena) {
-  require(fs::is_directory(folder), "{}: there is no such model folder", folder.string());
+  require(io::exists(folder), "there is no model folder {}: check the path", io::shown(folder));
+  require(io::is_folder(folder), "{} is a file, but a model folder is expected: name the folder it is in",
+          io::shown(folder));
   const auto json = io::JsonObject::read(folder / "config.json");
-  const TransformerConfig config = transformer_from_json(json);
+  TransformerConfig config = transformer_from_json(json);
   const auto file = io::SafetensorsFile::open(folder / "model.safetensors");
   require_count(file, parameter_count(config));
+  take_positions(file, config, arena);
   auto model = std::make_unique<TransformerModel>(config, arena);
   load_tensors(file, model->parameters());
   return model;

@@ -23,6 +23,8 @@ using autograd::Var;
 
 namespace {
 
+constexpr int64_t kPositions = 512;
+
 // 0, 1, ... within each sequence.
 std::vector<int64_t> positions_of(const Offsets& offsets) {
   std::vector<int64_t> positions;
@@ -91,6 +93,7 @@ Transformer<T>::Transformer(const TransformerConfig& config, Arena& arena) : con
     decoder_norm_ = declare_norm("model.decoder.layer_norm.");
   }
   parameters_.allocate(arena);
+  positions_ = nn::sinusoidal_positions<T>(arena, 0, kPositions, d, config.positions);
 }
 
 template <class T>
@@ -112,18 +115,17 @@ typename Transformer<T>::FeedForward Transformer<T>::declare_feed_forward(const 
 template <class T>
 Var<T> Transformer<T>::embed(Tape<T>& tape, const Parameter<T>& table, std::span<const int32_t> ids,
                              std::vector<int64_t> positions) const {
-  // Positions stand in a table of just the range that occurs.
-  int64_t first = 0, last = -1;
-  if (!positions.empty()) {
-    const auto [low, high] = std::minmax_element(positions.begin(), positions.end());
-    first = *low;
-    last = *high;
+  Tensor<T> table_of_positions = positions_;
+  if (const auto [low, high] = std::ranges::minmax_element(positions);
+      high != positions.end() && *high >= kPositions) {
+    // Far out they stand in a table of just the range that occurs.
+    const int64_t first = *low;
+    table_of_positions = nn::sinusoidal_positions<T>(tape.context().arena, first, *high - first + 1,
+                                                     config_.d_model, config_.positions);
+    for (int64_t& position : positions) position -= first;
   }
-  for (int64_t& position : positions) position -= first;
   const double scale = config_.scale_embedding ? std::sqrt(static_cast<double>(config_.d_model)) : 1;
-  nn::PositionRows<T> rows{nn::sinusoidal_positions<T>(tape.context().arena, first, last - first + 1,
-                                                       config_.d_model, config_.positions),
-                           std::move(positions)};
+  nn::PositionRows<T> rows{table_of_positions, std::move(positions)};
   return nn::embed(tape, tape.use(table), ids, scale, std::move(rows), config_.dropout, table.frozen_row);
 }
 

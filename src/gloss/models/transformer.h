@@ -103,6 +103,7 @@ class Transformer {
   std::deque<EncoderLayer> encoder_;
   std::deque<DecoderLayer> decoder_;
   Norm encoder_norm_{}, decoder_norm_{};  // pre-norm only
+  Tensor<T> positions_;                   // the first ones, which nearly all tokens have: [kPositions, d]
 };
 
 }  // namespace gloss::models

@@ -37,6 +37,7 @@ class TransformerModel final : public Model {
   std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
   CacheCost cache_cost() const override;
   int64_t cap() const override { return transformer_.config().cap; }
+  bool forced_end() const override { return transformer_.config().forced_end; }
 
  private:
   Transformer<float> transformer_;

@@ -3,20 +3,15 @@
 #include <nlohmann/json.hpp>
 
 #include "gloss/base/error.h"
+#include "gloss/io/input_file.h"
 #include "gloss/io/json_file.h"
+#include "gloss/text/space.h"
 
 namespace gloss::text {
 namespace {
 
 constexpr int32_t kLookUp = -1;
 constexpr int64_t kMaxLength = 512;  // Marian's own limit; only other programs read it
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\r\v\f";
-  const size_t first = text.find_first_not_of(kSpaces);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
-}
 
 }  // namespace
 
@@ -54,7 +49,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   const auto source_model = folder / "source.spm", target_model = folder / "target.spm";
   const auto target_file = folder / "target_vocab.json";
   const auto vocabulary = std::make_shared<const Vocabulary>(Vocabulary::load(folder / "vocab.json"));
-  const auto target_vocabulary = std::filesystem::exists(target_file)
+  const auto target_vocabulary = io::exists(target_file)
                                      ? std::make_shared<const Vocabulary>(Vocabulary::load(target_file))
                                      : vocabulary;
   Side source = side(Segmenter::load(source_model), vocabulary, source_model.string());
@@ -191,15 +186,22 @@ std::string Tokenizer::decode_target(std::span<const int32_t> ids, const Unknown
   return target_.segmenter.decode(pieces);
 }
 
-void Tokenizer::require_sizes(int64_t source_size, int64_t target_size,
-                              const std::filesystem::path& folder) const {
+void Tokenizer::require_fits(int64_t source_size, int64_t target_size, int32_t end_id,
+                             const std::filesystem::path& folder) const {
+  const std::string_view target_file = shares_vocabulary() ? "vocab.json" : "target_vocab.json";
   const auto check = [&](const Vocabulary& vocabulary, std::string_view file, int64_t size) {
     require(vocabulary.size() == size,
             "{} has {} pieces, but the model has embeddings for {}: the files belong to different models",
             (folder / file).string(), vocabulary.size(), size);
   };
   check(*source_.vocabulary, "vocab.json", source_size);
-  check(*target_.vocabulary, shares_vocabulary() ? "vocab.json" : "target_vocab.json", target_size);
+  check(*target_.vocabulary, target_file, target_size);
+  require(
+      target_.vocabulary->end_id() == end_id,
+      "{} gives </s> the id {}, but the model's sentences end with {} ({} in config.json, eos_token_id): the "
+      "files belong to different models",
+      (folder / target_file).string(), target_.vocabulary->end_id(), end_id,
+      end_id < target_.vocabulary->size() ? target_.vocabulary->piece(end_id) : "no piece");
 }
 
 }  // namespace gloss::text

@@ -67,9 +67,10 @@ class Tokenizer {
   const Vocabulary& target_vocabulary() const { return *target_.vocabulary; }
   bool shares_vocabulary() const { return source_.vocabulary == target_.vocabulary; }
 
-  // Throws Error unless the vocabularies have as many pieces as the model has embeddings for; `folder` stands
-  // in the message.
-  void require_sizes(int64_t source_size, int64_t target_size, const std::filesystem::path& folder) const;
+  // Throws Error unless the vocabularies have as many pieces as the model has embeddings for, and the id that
+  // ends its sentences is that of </s>; `folder` stands in the message.
+  void require_fits(int64_t source_size, int64_t target_size, int32_t end_id,
+                    const std::filesystem::path& folder) const;
 
  private:
   struct Side {

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Command lines that mean nothing: one sentence in our words, status 2, and nothing done.
+source "$TESTS_CLI/common.sh"
+
+tiny_model model
+cp dates/test.src keep.src
+score=("$GLOSS" score model --source dates/test.src --target dates/test.iso)
+evaluate=("$GLOSS" evaluate --hypothesis dates/test.iso --reference)
+
+# An option without its value must not take what stands behind it.
+expect_failure 2 '^gloss: --output= has no value' "$GLOSS" translate model --output= keep.src
+cmp -s keep.src dates/test.src || fail "an input was overwritten"
+expect_failure 2 '--beam= has no value' "$GLOSS" translate model --beam= --threads 1
+expect_failure 2 '--max-updates= has no value' "$GLOSS" train --max-updates= 5
+
+# A switch takes no value.
+for switch in --json --scores --no-cache --no-copy-unknown; do
+  for value in maybe 7 x; do
+    expect_failure 2 "$switch" "$GLOSS" translate model $switch=$value keep.src
+  done
+done
+expect_failure 2 '--json' "$GLOSS" info model --json=perhaps
+expect_failure 2 '--lowercase' "${evaluate[@]}" dates/test.iso --lowercase=abc
+
+# Too many, too few, unknown.
+expect_failure 2 '--beam takes one value, and stands once; see gloss translate --help' \
+  "$GLOSS" translate model --beam 3 --beam 4
+expect_failure 2 '--train takes 2 values \(SRC TGT\)' "$GLOSS" train --train one.src
+expect_failure 2 '--reference takes at least 1 value' "${evaluate[@]}"
+expect_failure 2 'there is no option --beam; see gloss score --help' "${score[@]}" --beam 3
+expect_failure 2 'MODEL is required' "$GLOSS" translate
+expect_failure 2 'standard input can be read once' "$GLOSS" score model --source - --target -
+expect_failure 2 'standard input can be read once' "${evaluate[@]}" - /dev/stdin
+
+# Names that a terminal would obey are shown, not sent.
+expect_failure 1 'x1B\[31m' "$GLOSS" translate model $'\e[31mred'
+expect_failure 1 'no model folder .{200,300}\.\.\..{100,200}: check|cannot be opened \(File name too long\)' \
+  "$GLOSS" translate "$(printf 'x%.0s' {1..5000})"
+ln -s loop loop
+expect_failure 1 'loop cannot be opened \(Too many levels of symbolic links\)' "$GLOSS" translate loop
+expect_failure 1 'keep.src is a file, but a model folder is expected' "$GLOSS" translate keep.src
+expect_failure 1 "no model folder ''" "$GLOSS" translate ''
+
+# Every command shows all its options.
+for command in train translate score evaluate info; do
+  "$GLOSS" $command --help-all >help.txt || fail "$command --help-all"
+  grep -q '^Usage: gloss' help.txt || fail "$command --help-all: $(cat help.txt)"
+done
