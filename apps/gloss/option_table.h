@@ -19,8 +19,8 @@ void add_flag(CLI::App& app, const Field& field, const bool& value, Typed<Option
       if (times > 0) options.set(name, text);
     };
   };
-  // Both spellings work, since a config file or a continued run may say the opposite of the default; the help
-  // shows the one that changes the default.
+  // Both spellings work, so that a script can say either whatever the default is; the help shows the one that
+  // changes the default.
   CLI::Option* on = app.add_flag_function("--" + name, sets("true"), field.help())->disable_flag_override();
   CLI::Option* off =
       app.add_flag_function("--no-" + name, sets("false"), field.help())->disable_flag_override();

@@ -9,8 +9,7 @@ namespace {
 int64_t offset_of(const Mask& mask, int64_t n_q, int64_t n_k) {
   require(mask.query_offset.has_value() || n_q == n_k,
           "causal attention of {} queries over {} keys needs a query offset: the position of the first query "
-          "among the "
-          "keys",
+          "among the keys",
           n_q, n_k);
   const int64_t offset = mask.query_offset.value_or(0);
   require(offset >= 0, "a query offset is a position from 0 up, not {}", offset);

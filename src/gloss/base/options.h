@@ -1,17 +1,15 @@
 // Options described once: a struct with defaults and one table of its fields, which drives the command line,
-// its help, the config file and the checks.
+// its help, the options as JSON and the checks.
 //
-//   struct TrainOptions {
-//     int64_t batch_tokens = 4096;
-//     double dropout = 0.1;
-//     Precision precision = Precision::float32;
+//   struct PaintOptions {
+//     int64_t coats = 2;
+//     double shine = 0.1;
+//     std::string colour = "red";
 //     template <class Self, class Visitor>
 //     static void fields(Self& self, Visitor&& visit) {
-//       visit(Field("batch-tokens", "N", "target tokens an update").range(1, 1e9), self.batch_tokens);
-//       visit(Field("dropout", "P", "probability of dropping an activation").range_below(0, 1),
-//       self.dropout); visit(Field("precision", "P", "of the weights").choices({{Precision::float32,
-//       "float32"}, ...}),
-//             self.precision);
+//       visit(Field("coats", "N", "of paint").range(1, 9), self.coats);
+//       visit(Field("shine", "S", "of the last coat").range_below(0, 1), self.shine);
+//       visit(Field("colour", "C", "of every coat").one_of({"red", "green"}), self.colour);
 //     }
 //   };
 //
@@ -196,8 +194,8 @@ void check_options(const Options& options) {
   });
 }
 
-// Options and which of them the user typed, so that a preset, a config file, the run that is continued and
-// the model that is fine-tuned fill in the rest and never override what was typed.
+// Options and which of them the user typed, so that a preset or a saved run fills in the rest and never
+// overrides what was typed.
 template <class Options>
 struct Typed {
   Options value;
@@ -246,7 +244,7 @@ struct Typed {
     copy_fields(mine, value, [this](const std::string& name) { return typed.contains(name); });
   }
 
-  // What was typed in `weaker` (a config file) and not here counts as typed here.
+  // What was typed in `weaker` and not here counts as typed here.
   void merge_weaker(const Typed& weaker) {
     copy_fields(weaker.value, value,
                 [&](const std::string& name) { return weaker.has(name) && !typed.contains(name); });

@@ -1,4 +1,4 @@
-// Option structs (base/options.h) as JSON: config files and what a run remembers of its options.
+// Option structs (base/options.h) as JSON: what a run remembers of its options.
 #pragma once
 
 #include <string>

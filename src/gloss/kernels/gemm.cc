@@ -202,8 +202,7 @@ void run_float(ThreadPool* pool, Matrix<const float> a, Transpose ta, Matrix<con
   }
 }
 
-// --- Double precision: serves gradient checks, so clearness before speed
-// ------------------------------------
+// Double precision serves gradient checks: clearness goes before speed.
 
 double activated(Activation activation, double x) {
   switch (activation) {
