@@ -53,6 +53,37 @@ TEST_F(Compare, CatchesOneWrongNumberAndAMissingOne) {
   got.pop_back();
   EXPECT_FALSE(close(got, want_, 1));
 }
+// Every mistake that close() catches, and errors that only a small element shows.
+TEST_F(Compare, EachOnItsOwn) {
+  const auto each = [&](const std::vector<double>& got) { return each_close(got, want_, 1e-6, 1e-12); };
+  std::vector<float> rounded(want_.begin(), want_.end());
+  EXPECT_TRUE(each_close(rounded, want_, 1e-6, 0));
+  EXPECT_TRUE(each(want_));
+  EXPECT_FALSE(each(std::vector<double>(50, 0.0)));
+  EXPECT_FALSE(each_close(want_, std::vector<double>(50, 0.0), 1e-6, 1e-12));
+  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    for (const size_t at : {size_t{0}, size_t{11}, size_t{49}}) {
+      std::vector<double> got = want_;
+      got[at] = bad;
+      EXPECT_FALSE(each_close(got, want_, 1e9, 1e9));
+      EXPECT_FALSE(each_close(want_, got, 1e9, 1e9));
+      EXPECT_TRUE(each_close(got, got, 0, 0));
+    }
+  }
+  std::vector<double> got = want_;
+  std::swap(got[3], got[31]);
+  EXPECT_FALSE(each(got));
+  got = want_;
+  got.pop_back();
+  EXPECT_FALSE(each_close(got, want_, 1, 1));
+  got = want_;
+  want_[7] = 1e-9;
+  got[7] = 1.1e-9;
+  EXPECT_TRUE(close(got, want_, 1e-6));
+  EXPECT_FALSE(each(got));
+  got[7] = want_[7] + 1e-13;
+  EXPECT_TRUE(each(got));
+}
 TEST_F(Compare, BitsDiffer) {
   EXPECT_TRUE(same_bits(want_, want_));
   std::vector<double> got = want_;

@@ -34,4 +34,21 @@ Difference largest_difference(std::span<const double> got, std::span<const doubl
          << worst.want << ": relative error " << worst.relative << ", allowed " << tolerance;
 }
 
+::testing::AssertionResult each_close_numbers(std::span<const double> got, std::span<const double> want,
+                                              double relative, double absolute) {
+  if (got.size() != want.size()) {
+    return ::testing::AssertionFailure() << got.size() << " numbers instead of " << want.size();
+  }
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double g = got[i], w = want[i];
+    if (g == w || (std::isnan(g) && std::isnan(w))) continue;
+    const double difference = std::abs(g - w);
+    if (std::isfinite(difference) && difference <= std::max(relative * std::abs(w), absolute)) continue;
+    return ::testing::AssertionFailure()
+           << "element " << i << " of " << got.size() << " is " << g << " instead of " << w
+           << ": allowed are " << relative << " of it, or " << absolute;
+  }
+  return ::testing::AssertionSuccess();
+}
+
 }  // namespace gloss::tests

@@ -44,6 +44,15 @@ template <class Got, class Want>
   return close_numbers(doubles(got), doubles(want), tolerance);
 }
 
+// The same where the numbers have nothing to do with each other, so that each is its own scale:
+// |got - want| <= max(relative * |want|, absolute).
+::testing::AssertionResult each_close_numbers(std::span<const double> got, std::span<const double> want,
+                                              double relative, double absolute);
+template <class Got, class Want>
+::testing::AssertionResult each_close(const Got& got, const Want& want, double relative, double absolute) {
+  return each_close_numbers(doubles(got), doubles(want), relative, absolute);
+}
+
 // What float32 and float64 computations of our operations are held to (see the golden numbers).
 template <class T>
 inline constexpr double kTolerance = sizeof(T) == 4 ? 1e-4 : 1e-9;
