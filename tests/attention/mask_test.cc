@@ -105,6 +105,7 @@ TEST(AttentionErrors, NameTheNumbers) {
               AllOf(HasSubstr("3 queries"), HasSubstr("5 keys"), HasSubstr("query offset")));
   EXPECT_EQ(attend(q, k, k, {Causal::yes, 2}), "");
   EXPECT_THAT(attend(q, k, k, {Causal::yes, -1}), HasSubstr("-1"));
+  EXPECT_THAT(attend(q, k, k, {Causal::no, 2}), AllOf(HasSubstr("offset of 2"), HasSubstr("Causal::yes")));
   EXPECT_THAT(attend(q, {rows(5, 4), lengths({2, 3})}, {rows(5, 4), lengths({2, 3})}),
               AllOf(HasSubstr("1 sequences"), HasSubstr("2 sequences")));
   EXPECT_THAT(attend({rows(4, 4), lengths({3})}, k, k), HasSubstr("4 query"));
@@ -138,6 +139,8 @@ TEST(AttentionErrors, NameTheNumbers) {
               }),
               HasSubstr("query offset"));
 
+  const Padding padding(std::vector<int64_t>{2, 3}, 3);
+  EXPECT_THAT(message_of([&] { padding.visible_keys({Causal::no, 0}, padding); }), HasSubstr("offset of 0"));
   const std::vector<uint8_t> mask{1, 0, 1};
   EXPECT_THAT(message_of([&] { Padding(mask, 2, 2, BooleanMask::keep); }),
               AllOf(HasSubstr("3 values"), HasSubstr("2")));

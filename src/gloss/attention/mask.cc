@@ -5,6 +5,14 @@
 namespace gloss::attention {
 namespace {
 
+// Whether every query sees every key of its sequence.
+bool hides_nothing(const Mask& mask) {
+  require(mask.causal == Causal::yes || !mask.query_offset.has_value(),
+          "a query offset of {} hides nothing without Causal::yes: ask for that, or leave the offset out",
+          mask.query_offset.value_or(0));
+  return mask.causal == Causal::no;
+}
+
 // The position of query 0 among the keys.
 int64_t offset_of(const Mask& mask, int64_t n_q, int64_t n_k) {
   require(mask.query_offset.has_value() || n_q == n_k,
@@ -21,7 +29,7 @@ int64_t offset_of(const Mask& mask, int64_t n_q, int64_t n_k) {
 std::vector<int64_t> visible_keys(const Mask& mask, const Offsets& queries, const Offsets& keys) {
   require(queries.count() == keys.count(), "{} sequences of queries look at {} sequences of keys",
           queries.count(), keys.count());
-  if (mask.causal == Causal::no) return {};
+  if (hides_nothing(mask)) return {};
   std::vector<int64_t> visible;
   visible.reserve(static_cast<size_t>(queries.total()));
   for (int64_t s = 0; s < queries.count(); ++s) {
@@ -81,7 +89,7 @@ Tensor<T> Padding::expand(Arena& arena, const Tensor<T>& rows) const {
 std::vector<int64_t> Padding::visible_keys(const Mask& mask, const Padding& queries) const {
   require(queries.batch_ == batch_, "{} sequences of queries look at {} sequences of keys", queries.batch_,
           batch_);
-  if (mask.causal == Causal::no) return {};
+  if (hides_nothing(mask)) return {};
   const int64_t offset = std::min(offset_of(mask, queries.length_, length_), length_);
   std::vector<int64_t> visible;
   visible.reserve(queries.position_.size());

@@ -18,13 +18,13 @@ enum class Causal : bool { no, yes };
 struct Mask {
   Causal causal = Causal::no;
   // Query i stands at position query_offset + i of the keys: a cached step of one query behind n keys has
-  // offset n - 1. Needed for causal attention when a sequence has not as many queries as keys.
+  // offset n - 1. For causal attention alone, which needs it when a sequence has not as many queries as keys.
   std::optional<int64_t> query_offset;
 };
 
 // How many leading keys each query sees (causal: query_offset + i + 1, at most all of them); empty when every
 // query sees every key of its sequence. Causal without an offset where numbers of queries and keys differ is
-// an error.
+// an error, and so is an offset without Causal::yes.
 std::vector<int64_t> visible_keys(const Mask& mask, const Offsets& queries, const Offsets& keys);
 
 // The meaning of `true` in a boolean mask: look at it, or do not.
