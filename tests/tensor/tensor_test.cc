@@ -44,6 +44,25 @@ TEST(Arena, EverySizeGetsAtLeastWhatItAsksForAndAtMostAQuarterMore) {
   }
 }
 
+TEST(Arena, CountsWhatWasAskedForToTheByte) {
+  Arena arena;
+  const auto requested = [&] { return arena.counters().bytes_requested; };
+  {
+    const Storage odd(arena, 1001), none(arena, 0);
+    EXPECT_EQ(requested(), 1001u);
+    const Tensor<float> matrix(arena, {7, 33});
+    EXPECT_EQ(requested(), 1001u + 7 * 33 * 4);
+    const Tensor<float> part = matrix.slice_rows(2, 3);  // shares the numbers
+    Storage moved = odd;
+    EXPECT_EQ(requested(), 1001u + 7 * 33 * 4);
+    moved = Storage(arena, 50);
+    EXPECT_EQ(requested(), 1051u + 7 * 33 * 4);
+  }
+  EXPECT_EQ(requested(), 0u);
+  const Storage recycled(arena, 1002);
+  EXPECT_EQ(requested(), 1002u);
+}
+
 TEST(Tensor, OutlivesItsArena) {
   Tensor<double> tensor;
   {

@@ -31,10 +31,10 @@ size_t class_bytes(size_t c) {
 }  // namespace
 
 struct alignas(kAlignment) Arena::Block {
-  Block(std::shared_ptr<Core> owner_, size_t size_class_)
-      : owner(std::move(owner_)), size_class(size_class_) {}
+  Block(std::shared_ptr<Core> owner_, size_t size_class_, size_t requested_)
+      : owner(std::move(owner_)), size_class(size_class_), requested(requested_) {}
   std::shared_ptr<Core> owner;
-  size_t size_class;
+  size_t size_class, requested;
   std::atomic<uint32_t> references{1};
 };
 
@@ -56,8 +56,9 @@ struct Arena::Core : std::enable_shared_from_this<Arena::Core> {
       spare[c].clear();
     }
   }
-  void put_back(void* raw, size_t c) {
+  void put_back(void* raw, size_t c, size_t requested) {
     const std::lock_guard lock(mutex);
+    counters.bytes_requested -= requested;
     counters.bytes_live -= class_bytes(c);
     if (closed) {
       release(raw);
@@ -102,9 +103,10 @@ Arena::Block* Arena::take(Core& core, size_t bytes) {
     core.counters.bytes_held += Core::raw_bytes(c);
     ++core.counters.system_allocations;
   }
+  core.counters.bytes_requested += bytes;
   core.counters.bytes_live += class_bytes(c);
   core.counters.bytes_peak = std::max(core.counters.bytes_peak, core.counters.bytes_live);
-  return new (raw) Block(core.shared_from_this(), c);
+  return new (raw) Block(core.shared_from_this(), c, bytes);
 }
 
 Storage::Storage(Arena& arena, size_t bytes) : block_(Arena::take(arena.core(), bytes)) {}
@@ -114,9 +116,9 @@ Storage::Storage(const Storage& other) noexcept : block_(other.block_) {
 Storage::~Storage() {
   if (block_ && block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     const std::shared_ptr<Arena::Core> owner = std::move(block_->owner);
-    const size_t c = block_->size_class;
+    const size_t c = block_->size_class, requested = block_->requested;
     block_->~Block();
-    owner->put_back(block_, c);
+    owner->put_back(block_, c, requested);
   }
 }
 void* Storage::data() const {

@@ -19,7 +19,8 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   struct Counters {
-    size_t bytes_live = 0;            // in blocks that some tensor holds, size classes rounded up
+    size_t bytes_requested = 0;       // that some tensor holds, as they were asked for
+    size_t bytes_live = 0;            // the same blocks, size classes rounded up
     size_t bytes_peak = 0;            // the largest bytes_live so far
     size_t bytes_held = 0;            // taken from the system: live blocks and spare ones
     uint64_t system_allocations = 0;  // how often the system was asked
