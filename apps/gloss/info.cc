@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "command.h"
-#include "gloss/attention/kv_cache.h"
 #include "gloss/io/json_file.h"
 #include "gloss/models/model_folder.h"
 #include "option_table.h"
@@ -55,37 +55,21 @@ Json parameters_of(const models::Model& model) {
           {"output", output}};
 }
 
-// Payload by the formula: layers x bytes an element x (2 n d x batch x beam for self-attention, 2 m d x batch
-// for cross-attention). The tables of ancestors and the spare capacity are those of a cache that holds one
-// such sentence in rows of one number, times the rest.
 Json cache_of(const models::Model& model, const InfoCommand& command) {
-  constexpr int64_t kMeasured = 4096;  // tokens: the tables are of quadratic cost to fill
   const models::CacheCost cost = model.cache_cost();
-  const int64_t rows = command.target_length * command.beam;
-  Json json = {{"source_length", command.source_length},
-               {"target_length", command.target_length},
-               {"batch", command.batch},
-               {"beam", command.beam},
-               {"layers", cost.layers}};
-  const int64_t self = cost.self_bytes * rows * command.batch;
-  const int64_t memory = cost.memory_bytes * command.source_length * command.batch;
-  json["self_attention_bytes"] = self;
-  json["cross_attention_bytes"] = memory;
-  json["payload_bytes"] = self + memory;
-  if (command.target_length > kMeasured) return json;
-  Arena arena;
-  attention::KvCache<float> cache(arena, 1, {0, 1}, {0, 1});
-  cache.open(0);
-  for (int64_t token = 0; token < command.target_length; ++token) {
-    std::vector<attention::KvCache<float>::Extension> step(static_cast<size_t>(command.beam));
-    for (size_t row = 0; token > 0 && row < step.size(); ++row) step[row].parent = static_cast<int>(row);
-    cache.begin_step(step);
-  }
-  const auto size = cache.size();
-  json["table_bytes"] = size.table_bytes * command.batch;
-  json["spare_bytes"] =
-      size.spare_bytes / static_cast<int64_t>(sizeof(float)) * cost.self_bytes * command.batch;
-  return json;
+  const models::CacheMemory memory =
+      models::cache_memory(cost, {command.source_length, command.target_length, command.batch, command.beam});
+  return {{"source_length", command.source_length},
+          {"target_length", command.target_length},
+          {"batch", command.batch},
+          {"beam", command.beam},
+          {"layers", cost.layers},
+          {"self_attention_bytes", memory.self_bytes},
+          {"cross_attention_bytes", memory.memory_bytes},
+          {"payload_bytes", memory.payload_bytes},
+          {"shared_bytes", memory.shared_bytes},
+          {"table_bytes", memory.table_bytes},
+          {"spare_bytes", memory.spare_bytes}};
 }
 
 Json files_of(const std::filesystem::path& folder) {
@@ -133,11 +117,10 @@ std::string text_of(const std::string& folder, const Json& info) {
   bytes("self-attention", "self_attention_bytes");
   bytes("cross-attention", "cross_attention_bytes");
   bytes("together", "payload_bytes");
-  if (cache.contains("table_bytes")) {
-    out += fmt::format("  {:<24} {:>16} + {}\n", "tables + spare capacity",
-                       grouped(cache["table_bytes"].get<int64_t>()),
-                       grouped(cache["spare_bytes"].get<int64_t>()));
-  }
+  bytes("less shared first tokens", "shared_bytes");
+  out +=
+      fmt::format("  {:<24} {:>16} + {}\n", "tables + spare capacity",
+                  grouped(cache["table_bytes"].get<int64_t>()), grouped(cache["spare_bytes"].get<int64_t>()));
   out += "\nfiles in bytes\n";
   for (const auto& [name, size] : info["files"].items())
     out += fmt::format("  {:<24} {:>16}\n", name, grouped(size.get<int64_t>()));

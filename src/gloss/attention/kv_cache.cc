@@ -50,9 +50,14 @@ void KvCache<T>::set_memory(int slot, int64_t layer, const T* rows, int64_t coun
 }
 
 template <class T>
+int64_t KvCache<T>::grown(int64_t capacity, int64_t rows) {
+  return rows <= capacity ? capacity : std::max(rows, std::max<int64_t>(16, 2 * capacity));
+}
+
+template <class T>
 void KvCache<T>::grow(Slot& slot, int64_t rows) {
   if (rows <= slot.capacity) return;
-  slot.capacity = std::max(rows, std::max<int64_t>(16, 2 * slot.capacity));
+  slot.capacity = grown(slot.capacity, rows);
   for (Tensor<T>& layer : slot.self) {
     const Tensor<T> larger(arena_, {slot.capacity, self_.row()});
     if (slot.used > 0) std::copy_n(layer.data(), slot.used * self_.row(), larger.data());

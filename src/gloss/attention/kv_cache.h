@@ -50,6 +50,8 @@ class KvCache {
     int64_t table_bytes = 0;                   // ancestor indices
   };
   Size size() const;
+  // How many rows a slot that has room for `capacity` has room for once it holds `rows`.
+  static int64_t grown(int64_t capacity, int64_t rows);
   // Key/value rows made so far a layer, by projection of target tokens.
   int64_t rows_projected() const { return rows_projected_; }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gloss/autograd/tape.h"
+#include "gloss/models/cache_memory.h"
 #include "gloss/models/config.h"
 #include "gloss/models/decoder_state.h"
 #include "gloss/nn/loss.h"
@@ -18,13 +19,6 @@ namespace gloss::models {
 
 // Whether a decoder remembers keys and values, or computes every prefix again (to compare).
 enum class Caching : bool { off, on };
-
-// Bytes a token that translating remembers.
-struct CacheCost {
-  int64_t layers = 0;
-  int64_t self_bytes = 0;    // a target token of a hypothesis
-  int64_t memory_bytes = 0;  // a source token of a sentence
-};
 
 class Model {
  public:
