@@ -12,6 +12,7 @@
 #include "gloss/evaluate/chrf.h"
 #include "option_table.h"
 #include "streams.h"
+#include "translate_flags.h"
 
 namespace gloss::cli {
 namespace {
@@ -144,9 +145,11 @@ int run(Typed<EvaluateCommand>& typed) {
   std::vector<std::string> files = command.reference;
   files.insert(files.end(), {command.source, command.hypothesis});
   refuse_one_input_for_many(files);
-  decode::TranslateOptions& options = command.translate;
-  typed.suggest(options.search.beam, std::max(options.search.beam, options.search.n_best));
-  decode::search_options(options);
+  if (!translates) refuse_translating(typed, "--hypothesis is scored as it stands: leave out ");
+  const decode::TranslateOptions& options = command.translate;
+  if (!options.sample)
+    refuse_typed(typed, {"n-best"}, "changes nothing where the best is scored: set --beam");
+  settle_translating(typed, false);
 
   const auto invalid = command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail;
   const std::string& file = translates ? command.source : command.hypothesis;

@@ -10,6 +10,7 @@
 #include "gloss/decode/translator.h"
 #include "option_table.h"
 #include "streams.h"
+#include "translate_flags.h"
 
 namespace gloss::cli {
 namespace {
@@ -61,13 +62,8 @@ std::string json_text(const decode::Translator& translator, const decode::Transl
 
 int run(Typed<TranslateCommand>& typed) {
   TranslateCommand& command = typed.value;
-  decode::TranslateOptions& options = command.translate;
-  for (const char* name : {"temperature", "top-k", "top-p"}) {
-    if (typed.has(name) && !options.sample)
-      throw UsageError(fmt::format("--{} is for drawing at random: add --sample", name));
-  }
-  typed.suggest(options.search.beam, std::max(options.search.beam, options.search.n_best));
-  decode::search_options(options);  // before the model is opened
+  const decode::TranslateOptions& options = command.translate;
+  settle_translating(typed, command.scores || command.json);
 
   Inputs inputs(command.inputs,
                 command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail);

@@ -28,8 +28,28 @@ expect_failure 2 "there is no command 'nothing'" "$GLOSS" help nothing
 expect_failure 2 "nothing" "$GLOSS" nothing
 expect_failure 2 "--beam must be .*not '0'" "$GLOSS" translate model --beam 0
 expect_failure 2 "--beam must be a whole number.*not 'five'" "$GLOSS" translate model --beam five
-expect_failure 2 "--precision must be float32" "$GLOSS" translate model --precision float16
-expect_failure 2 "--temperature is for drawing at random: add --sample" "$GLOSS" translate model --temperature 2
+# What would play no part is refused.
+for command in "translate model" "evaluate model --source a --reference b"; do
+  # shellcheck disable=SC2086
+  refuses() { expect_failure 2 "$1" "$GLOSS" $command "${@:2}"; }
+  for option in "--temperature 2" "--top-k 3" "--top-p 0.5" "--seed 7"; do
+    # shellcheck disable=SC2086
+    refuses "^gloss: ${option% *} is for drawing at random: add --sample" $option
+  done
+  refuses "--beam plays no part in drawing at random" --sample --beam 4
+  refuses "--length-penalty changes no text that is drawn" --sample --length-penalty 0.6
+  refuses "--copy-unknown is what --plain switches off" --plain --copy-unknown
+done
+expect_failure 1 "nowhere" "$GLOSS" translate nowhere --sample --length-penalty 0.6 --n-best 3
+expect_failure 1 "nowhere" "$GLOSS" translate nowhere --sample --length-penalty 0.6 --scores
+expect_failure 1 "nowhere" "$GLOSS" translate nowhere --plain --no-copy-unknown
+expect_failure 2 "--n-best changes nothing" "$GLOSS" evaluate model --source a --reference b --n-best 3
+for option in "--beam 2" "--sample" "--no-cache" "--threads 1" "--no-copy-unknown" "--max-length 9"; do
+  # shellcheck disable=SC2086
+  expect_failure 2 "--hypothesis is scored as it stands: leave out ${option% *}\$" \
+    "$GLOSS" evaluate --hypothesis a --reference b $option
+done
+expect_failure 2 "--precision" "$GLOSS" translate model --precision float32
 expect_failure 2 "n-best is 8" "$GLOSS" translate model --beam 4 --n-best 8
 expect_failure 2 "min length 9 is greater than max length 3" "$GLOSS" translate model --min-length 9 --max-length 3
 expect_failure 2 "--plain switches off n-gram blocks" "$GLOSS" translate model --plain --no-repeat-ngram 3

@@ -352,7 +352,6 @@ TEST_F(SmallTranslator, RefusesOptionsThatMakeNoSense) {
   };
   refused([](TranslateOptions& o) { o.search.beam = 0; });
   refused([](TranslateOptions& o) { o.search.n_best = 6; });
-  refused([](TranslateOptions& o) { o.precision = "int8"; });
   refused([](TranslateOptions& o) { o.plain = true, o.search.no_repeat_ngram = 2; });
   refused([](TranslateOptions& o) { o.max_source_length = 1; });
   refused([](TranslateOptions& o) { o.sample = true, o.sampling.temperature = 0; });

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "gloss/base/options.h"
 #include "gloss/decode/options.h"
@@ -19,10 +18,9 @@ struct TranslateOptions {
   bool copy_unknown = true;  // source text without pieces is copied to where attention points to it
   bool plain = false;
 
-  bool split_sentences = false;       // every sentence of a line is translated on its own
-  int64_t max_source_length = 512;    // pieces; a longer line is split at sentences, words or pieces
-  bool cache = true;                  // remember keys and values; off: compute every prefix again
-  std::string precision = "float32";  // of the weights
+  bool split_sentences = false;     // every sentence of a line is translated on its own
+  int64_t max_source_length = 512;  // pieces; a longer line is split at sentences, words or pieces
+  bool cache = true;                // remember keys and values; off: compute every prefix again
 
   int threads = 0;  // in all; 0: one a core
   int workers = 0;  // that translate different sentences, `threads` divided among them; 0: as many as pay
@@ -42,7 +40,7 @@ struct TranslateOptions {
     visit(Field("no-repeat-ngram", "N", "never say the same N pieces twice; 0: off").range(0, 1 << 20),
           search.no_repeat_ngram);
     visit(Field("sample", "", "draw at random, keyed by seed and text, instead of searching"), self.sample);
-    visit(Field("temperature", "T", "how to draw; 0 and 1 leave all pieces in").range(1e-4, 1e4),
+    visit(Field("temperature", "T", "with --sample; top-k 0 and top-p 1 leave all in").range(1e-4, 1e4),
           self.sampling.temperature);
     visit(Field("top-k", "K", "").range(0, INT32_MAX), self.sampling.top_k);
     visit(Field("top-p", "P", "").range(1e-9, 1), self.sampling.top_p);
@@ -50,7 +48,6 @@ struct TranslateOptions {
     visit(Field("batch", "N", "sentences a worker translates at a time").range(1, 1 << 16), search.batch);
     visit(Field("threads", "N", "in all, divided among workers; 0: choose").range(0, 1024), self.threads);
     visit(Field("workers", "N", "").range(0, 1024), self.workers);
-    visit(Field("precision", "P", "of the weights").one_of({"float32"}), self.precision);
     visit(Field("cache", "", "compute every prefix anew, for comparison"), self.cache);
     visit(Field("split-sentences", "", "translate each sentence of a line on its own"), self.split_sentences);
     visit(Field("max-source-length", "N", "pieces; a longer line is translated in parts").range(8, 1 << 20),
