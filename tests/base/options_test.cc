@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../../apps/gloss/option_table.h"
+#include <functional>
 
 namespace gloss {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 enum class Colour { red, green };
 
@@ -166,53 +165,6 @@ TEST(Options, TypedOnesSurvivePresetsFilesAndResumedRuns) {
   EXPECT_TRUE(options.has("colour"));
   options.fill_from(Sample());
   EXPECT_EQ(options.value.colour, Colour::red);
-}
-
-TEST(Options, FillTheCommandLine) {
-  const auto parse = [](std::vector<std::string> arguments) {
-    Typed<Sample> options;
-    CLI::App app;
-    cli::add_options(app, options);
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
-    app.parse(arguments);
-    return options;
-  };
-  const Typed<Sample> options = parse({"--batch-tokens", "100", "--alpha", "-1", "--quiet", "--no-cache",
-                                       "--train", "a", "b", "--colour=red", "--layers", "3"});
-  EXPECT_EQ(options.value.batch_tokens, 100);
-  EXPECT_EQ(options.value.alpha, -1);
-  EXPECT_TRUE(options.value.quiet);
-  EXPECT_FALSE(options.value.cache);
-  EXPECT_THAT(options.value.train, ElementsAre("a", "b"));
-  EXPECT_EQ(options.value.colour, Colour::red);
-  EXPECT_THAT(options.typed,
-              ElementsAre("alpha", "batch-tokens", "cache", "colour", "layers", "quiet", "train"));
-  EXPECT_TRUE(parse({}).typed.empty());
-  EXPECT_TRUE(parse({"--cache"}).has("cache"));
-  EXPECT_FALSE(parse({"--no-quiet"}).value.quiet);
-  EXPECT_TRUE(parse({"--no-quiet"}).has("quiet"));
-  EXPECT_EQ(refusal([&] {
-              parse({"--dropout", "x"});
-            }),
-            "--dropout must be a number from 0 to below 1, not 'x'");
-  EXPECT_THROW(parse({"--train", "a"}), CLI::ParseError);
-  EXPECT_THROW(parse({"--dropout"}), CLI::ParseError);
-  EXPECT_THROW(parse({"--nonsense"}), CLI::ParseError);
-  EXPECT_THROW(parse({"--quiet", "--no-quiet"}), CLI::ParseError);
-}
-
-TEST(Options, ShowDefaultsInTheHelp) {
-  Typed<Sample> options;
-  CLI::App app;
-  cli::add_options(app, options);
-  const std::string help = app.help();
-  EXPECT_THAT(help, HasSubstr("--batch-tokens N"));
-  EXPECT_THAT(help, HasSubstr("4096"));
-  EXPECT_THAT(help, HasSubstr("Batches:"));
-  EXPECT_THAT(help, HasSubstr("tiny|small|base"));
-  EXPECT_THAT(help, HasSubstr("--no-cache"));
-  EXPECT_THAT(help, Not(HasSubstr("--no-quiet")));
-  EXPECT_THAT(help, HasSubstr("--train SRC TGT"));
 }
 
 }  // namespace
