@@ -95,20 +95,49 @@ exec {to}>&-
 yes "$(head -n 1 eight.src)" | "$GLOSS" translate model --beam 1 --max-length 4 2>closed.txt | head -n 2 >two.txt || true
 [[ ! -s closed.txt && $(wc -l <two.txt) -eq 2 ]] || fail "a closed output: $(cat closed.txt)"
 
-# Scoring and evaluating.
-"$GLOSS" score model --source dates/test.src --target dates/test.iso >score.txt 2>summary.txt
-expect_equal "scored lines" "$(wc -l <score.txt)" 20
-grep -qE '^20 lines, [0-9]+ pieces, log-probability -[0-9.]+, perplexity [0-9.]+$' summary.txt || fail "$(cat summary.txt)"
-"$GLOSS" score model --source dates/test.src --target dates/test.iso --tokens 2>/dev/null |
-  awk -F '\t' '{ sum = 0; for (i = 2; i <= NF; ++i) { split($i, part, " "); sum += part[2] }
-    if ($NF !~ /^<\/s> / || sum - $1 > 1e-3 || $1 - sum > 1e-3) exit 1 }' || fail "--tokens does not add up"
-"$GLOSS" evaluate model --source dates/test.src --reference dates/test.iso --output evaluated.txt --max-length 12 >evaluated.log
-translate dates/test.src | diff - evaluated.txt || fail "evaluate translates otherwise"
-"$GLOSS" evaluate --hypothesis evaluated.txt --reference dates/test.iso | diff - <(grep -v perplexity evaluated.log) ||
-  fail "the same translations have other scores"
-"$GLOSS" evaluate --hypothesis dates/test.iso --reference dates/test.iso dates/test.src >same.txt
-grep -qE '^BLEU\|nrefs:2\|case:mixed\|eff:no\|tok:13a\|.* = 100\.0' same.txt || fail "$(cat same.txt)"
-grep -qx 'exact match = 100.00 % (20 of 20 lines)' same.txt || fail "$(cat same.txt)"
-"$GLOSS" info model --json --source-length 7 --target-length 5 --batch 3 --beam 2 |
-  python3 -c 'import json, sys; c = json.load(sys.stdin)["cache"]
-assert c["payload_bytes"] == 2 * 4 * (2 * 5 * 16 * 3 * 2 + 2 * 7 * 16 * 3), c' || fail "info counts other bytes"
+# Each sentence of a line on its own.
+line='the 4th of May 1999. On 3 May 2001 it rained.'
+echo "$line" | translate --split-sentences >split.txt
+printf 'the 4th of May 1999.\nOn 3 May 2001 it rained.\n' | translate | paste -s -d ' ' | diff - split.txt ||
+  fail "--split-sentences translates otherwise than sentence by sentence"
+# parts OPTIONS...: in how many parts the line is translated
+parts() { "$GLOSS" translate model --max-length 12 --json "$@" | grep -o '"source_pieces":\[[^]]*\]' | grep -o '</s>' | wc -l; }
+expect_equal "parts of a line" "$(echo "$line" | parts)" 1
+expect_equal "parts with --split-sentences" "$(echo "$line" | parts --split-sentences)" 2
+
+# --max-source-length cuts a line into parts, of so many pieces at most.
+expect_equal "parts of a short line" "$(echo 'May 3, 1999' | parts --max-source-length 40)" 1
+echo "$line" | "$GLOSS" translate model --max-length 12 --json --max-source-length 8 >cut.json
+python3 - cut.json <<'PYTHON' || fail "parts are too long: $(cat cut.json)"
+import json, sys
+pieces = json.load(open(sys.argv[1], encoding="utf-8"))["source_pieces"]
+parts, length = 0, 0
+for piece in pieces:
+    length += 1
+    if piece != "</s>":
+        continue
+    assert 1 < length <= 8 + 3, pieces  # with the end symbol; a word that is cut may be segmented anew
+    parts, length = parts + 1, 0
+assert length == 0 and parts >= 2, pieces
+PYTHON
+expect_equal "lines" "$(echo "$line" | translate --max-source-length 8 | wc -l)" 1
+
+# What the vocabulary has no pieces for is copied, unless that is switched off.
+echo 'May 3, 😀 1999' >emoji.src
+translate <emoji.src | grep -q '😀' || fail "an emoji is lost"
+for option in --no-copy-unknown --plain; do
+  translate $option <emoji.src >emoji.txt
+  grep -q '😀' emoji.txt && fail "$option copies" || true
+  expect_equal "lines with $option" "$(wc -l <emoji.txt)" 1
+done
+
+# --plain heeds the cap of the model's own files, whose max_length counts the start symbol too.
+cp -r model capped
+sed -i 's/"max_length": *[0-9]*/"max_length": 6/' capped/generation_config.json
+longest() { # longest OPTIONS...: pieces of the longest translation
+  "$GLOSS" translate capped --json "$@" <eight.src |
+    python3 -c 'import json, sys; print(max(len(json.loads(line)["translations"][0]["pieces"]) for line in sys.stdin))'
+}
+expect_equal "longest with --plain" "$(longest --plain)" 5
+expect_equal "longest with --plain --max-length 7" "$(longest --plain --max-length 7)" 7
+[[ $(longest) -gt 7 ]] || fail "without --plain the cap is not that of the source: $(longest)"

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# gloss info: parameters by part, the memory of the cache, and the text that people read.
+source "$TESTS_CLI/common.sh"
+
+tiny_model model
+lengths=(--source-length 7 --target-length 5 --batch 3 --beam 2)
+"$GLOSS" info model "${lengths[@]}" --json >info.json
+for tie in tied untied; do "$GLOSS" info "$TESTS_CLI/../golden/hf-marian-$tie" --json >$tie.json; done
+
+# Parameters by part, counted from the numbers of the architecture.
+python3 - info.json tied.json untied.json <<'PYTHON' || fail "parameters are counted otherwise"
+import json, sys
+for name in sys.argv[1:]:
+    info = json.load(open(name))
+    c, parts = info["config"], dict(info["parameters"])
+    d = c["d_model"]
+    norm, attention = 2 * d, 4 * (d * d + d)
+    stack = lambda side, attentions: c[f"{side}_layers"] * (
+        attentions * (attention + norm) + 2 * d * c[f"{side}_ffn_dim"] + c[f"{side}_ffn_dim"] + d + norm)
+    tables = c["decoder_vocab_size"] * d
+    if not c["share_encoder_decoder_embeddings"]:
+        tables += c["vocab_size"] * d
+    output = c["decoder_vocab_size"] * (1 if c["tie_word_embeddings"] else 1 + d)
+    want = {"embeddings": tables, "encoder": stack("encoder", 1), "decoder": stack("decoder", 2), "output": output}
+    total = parts.pop("total")
+    assert parts == want, (name, parts, want)
+    assert total == sum(parts.values()), (name, total, parts)
+PYTHON
+
+# The cache, by the formula of docs/command-line.md; 1 + 4 x 2 rows of 16 a sentence are in use.
+python3 - info.json <<'PYTHON' || fail "info counts other bytes: $(cat info.json)"
+import json, sys
+cache, row = json.load(open(sys.argv[1]))["cache"], 2 * 4 * 2 * 16
+assert cache["self_attention_bytes"] == row * 5 * 3 * 2 and cache["cross_attention_bytes"] == row * 7 * 3
+assert cache["payload_bytes"] == 2 * 4 * (2 * 5 * 16 * 3 * 2 + 2 * 7 * 16 * 3)
+assert cache["shared_bytes"] == row * 3
+assert cache["table_bytes"] == 4 * 5 * 3 * 2 and cache["spare_bytes"] == row * 3 * (16 - 9)
+assert [cache[key] for key in ("source_length", "target_length", "batch", "beam", "layers")] == [7, 5, 3, 2, 2]
+PYTHON
+# The greatest numbers that are allowed are told or refused, and quickly.
+most=(--source-length 16777216 --target-length 16777216 --batch 65536)
+"$GLOSS" info model "${most[@]}" --beam 4096 --json >most.json
+python3 - most.json <<'PYTHON' || fail "great numbers: $(cat most.json)"
+import json, sys
+cache, row = json.load(open(sys.argv[1]))["cache"], 2 * 4 * 2 * 16
+assert cache["self_attention_bytes"] == row * 2**24 * 2**16 * 2**12
+assert cache["payload_bytes"] == row * 2**40 * (2**12 + 1) and cache["spare_bytes"] >= 0
+PYTHON
+"$GLOSS" train --train dates/train.src dates/train.iso --valid dates/valid.src dates/valid.iso --output wide \
+  --vocab-size 200 --d-model 256 --encoder-layers 1 --decoder-layers 2 --encoder-ff 8 --decoder-ff 8 \
+  --max-updates 1 --batch-tokens 50 2>train.log || fail "training failed: $(cat train.log)"
+expect_failure 2 'a key/value cache of 65536 sentences with 4096 hypotheses each, 16777216 source and 16777216 target pieces' \
+  "$GLOSS" info wide "${most[@]}" --beam 4096
+"$GLOSS" info wide "${most[@]}" --beam 100 >/dev/null || fail "what fits is refused"
+
+# The text has the same numbers.
+"$GLOSS" info model "${lengths[@]}" >info.txt
+python3 - info.json info.txt <<'PYTHON' || fail "the text says something else: $(cat info.txt)"
+import json, sys
+info, lines = json.load(open(sys.argv[1])), open(sys.argv[2], encoding="utf-8").read().splitlines()
+assert lines[0] == "model"
+row = lambda name, value: f"  {name:<24} {value:>16}"
+cache = info["cache"]
+wanted = ["parameters"] + [row(part, f"{count:,}") for part, count in info["parameters"].items()]
+wanted += ["architecture", row("model_type", "marian"), row("d_model", 16), row("tie_word_embeddings", "true")]
+wanted += ["key/value cache in bytes: 2 layers, 7 + 5 pieces, batch 3, beam 2"]
+wanted += [row("self-attention", f"{cache['self_attention_bytes']:,}"),
+           row("cross-attention", f"{cache['cross_attention_bytes']:,}"),
+           row("together", f"{cache['payload_bytes']:,}"),
+           row("less shared first tokens", f"{cache['shared_bytes']:,}"),
+           row("tables + spare capacity", f"{cache['table_bytes']:,}") + f" + {cache['spare_bytes']:,}"]
+wanted += ["files in bytes"] + [row(name, f"{size:,}") for name, size in info["files"].items()]
+wanted += ["training", row("updates", info["training"]["updates"])]
+at = 0
+for line in wanted:
+    assert line in lines[at:], (line, at)
+    at = lines.index(line, at) + 1
+assert info["parameters"]["total"] >= 10_000, "no number needs a comma"
+PYTHON
+for file in config.json model.safetensors vocab.json; do
+  python3 -c 'import json, sys; print(json.load(open("info.json"))["files"][sys.argv[1]])' $file |
+    diff - <(stat -c %s model/$file) || fail "the size of $file"
+done
+# A folder that says nothing of its training has no such heading.
+cp -r model bare && rm bare/gloss.json
+"$GLOSS" info bare >bare.txt
+grep -q '^training' bare.txt && fail "a training without gloss.json" || true
+grep -q '^parameters' bare.txt || fail "$(cat bare.txt)"
