@@ -39,6 +39,12 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (list->count() > 0) {
+      for (const CLI::Option* option : app.get_options()) {
+        if (option == list || option->count() == 0) continue;
+        fmt::print(stderr, "gloss-dates: --list prints one day and writes nothing: leave out {}\n",
+                   option->get_name());
+        return 2;
+      }
       list_ways(gloss::dates::from_iso(example.empty() ? "2021-09-08" : example));
     } else if (output.empty()) {
       fmt::print(stderr, "gloss-dates: nothing to do: give --output FOLDER or --list\n");

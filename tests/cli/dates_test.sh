@@ -17,6 +17,8 @@ expect_equal "held-out ways" "$(grep -c 'held out' list.txt)" 10
 
 expect_failure 2 'nothing to do: give --output FOLDER or --list' "$GLOSS_DATES"
 expect_failure 2 '--help' "$GLOSS_DATES" --sead 3
+expect_failure 2 'leave out --output' "$GLOSS_DATES" --list --output one
+expect_failure 2 'leave out --seed' "$GLOSS_DATES" --list 1984-05-07 --seed 3
 expect_failure 1 "got '2021-02-30'" "$GLOSS_DATES" --list 2021-02-30
 expect_failure 1 'expected between 0 and [0-9]+ pairs of dates for test, got 999999999' \
   "$GLOSS_DATES" --output three --test 999999999
