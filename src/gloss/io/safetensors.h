@@ -93,12 +93,14 @@ class SafetensorsWriter {
   void set_metadata(std::string key, std::string value) { metadata_[std::move(key)] = std::move(value); }
   // double, float, int64_t, int32_t, int8_t or uint8_t.
   template <class T>
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved on, which templates hide from it
   void add(std::string name, std::vector<int64_t> shape, std::span<const T> values) {
     add_bytes(std::move(name), kDtypeOf<T>, std::move(shape), std::as_bytes(values));
   }
   template <class T>
   void add(std::string name, const Tensor<T>& tensor) {
     std::vector<int64_t> shape;
+    shape.reserve(static_cast<size_t>(tensor.shape().rank()));
     for (int i = 0; i < tensor.shape().rank(); ++i) shape.push_back(tensor.shape()[i]);
     require(!shape.empty(), "tensor '{}' holds nothing and cannot be written", name);
     add_bytes(std::move(name), kDtypeOf<T>, std::move(shape), std::as_bytes(tensor.values()),

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 std::vector<int64_t> file_shape(const std::string& name, const Tensor<float>& value) {
   if (name == "final_logits_bias") return {1, value.size()};
   std::vector<int64_t> shape;
+  shape.reserve(static_cast<size_t>(value.shape().rank()));
   for (int i = 0; i < value.shape().rank(); ++i) shape.push_back(value.shape()[i]);
   return shape;
 }

@@ -237,6 +237,7 @@ TrainedTokenizer train_tokenizer(const std::filesystem::path& source, const std:
   };
   const auto vocabulary = [](const Segmenter& model) {
     std::vector<std::string> pieces;
+    pieces.reserve(static_cast<size_t>(model.size()) + 1);
     for (int32_t id = 0; id < model.size(); ++id) pieces.push_back(model.piece(id));
     pieces.emplace_back(kPadPiece);
     return Vocabulary(std::move(pieces));
