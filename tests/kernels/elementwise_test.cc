@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <cmath>
 
 #include "gloss/kernels/activation_reference.h"
@@ -198,7 +199,25 @@ TEST(Dropout, DependsOnAllOfItsKeyAndIndex) {
   EXPECT_NEAR(agreement(one, one, uint64_t{1} << 32), 0.5, 0.05);
   EXPECT_FALSE(Dropout().active());
   EXPECT_EQ(Dropout().factor(5), 1);
-  for (const double bad : {-0.1, 1.0, 1.5, std::nan("")}) EXPECT_THROW(Dropout(bad, RandomKey(1)), Error);
+  for (const double bad : {-0.1, 1.0, 1.5, 1e300, -1e300, HUGE_VAL, std::nan("")})
+    EXPECT_THROW(Dropout(bad, RandomKey(1)), Error) << bad;
+}
+
+// The processor notes when it converts a number that does not fit.
+TEST(Dropout, ChecksItsProbabilityBeforeItConverts) {
+  for (const double bad : {-1.5, 1.0, 1.5, 1e300}) {
+    const volatile double p = bad;
+    std::feclearexcept(FE_INVALID);
+    bool refused = false;
+    try {
+      const Dropout dropout(p, RandomKey(1));
+      EXPECT_TRUE(dropout.active());
+    } catch (const Error&) {
+      refused = true;
+    }
+    EXPECT_TRUE(refused) << bad;
+    EXPECT_FALSE(std::fetestexcept(FE_INVALID)) << bad;
+  }
 }
 
 }  // namespace

@@ -15,10 +15,8 @@ struct Dropout {
   Dropout(double p, RandomKey key)
       : key_low(static_cast<uint32_t>(key.state())),
         key_high(static_cast<uint32_t>(key.state() >> 32)),
-        threshold(static_cast<int32_t>(p * 0x1p31)),
-        scale(1.0 / (1.0 - p)) {
-    require(p >= 0 && p < 1, "dropout is a probability from 0 to below 1, not {}", p);
-  }
+        threshold(static_cast<int32_t>(checked(p) * 0x1p31)),
+        scale(1.0 / (1.0 - p)) {}
   bool active() const { return threshold > 0; }
 
   // The factor of element `index`: 0 or `scale`. The vector form in dropout-inl.h gives the same.
@@ -32,6 +30,11 @@ struct Dropout {
 
   // What the high half of an index adds: far apart for neighbours, and in front of all mixing.
   static uint32_t spread(uint64_t index) { return static_cast<uint32_t>(index >> 32) * 0x9E3779B1u; }
+  // Before the conversion: that of a number which does not fit is undefined.
+  static double checked(double p) {
+    require(p >= 0 && p < 1, "dropout is a probability from 0 to below 1, not {}", p);
+    return p;
+  }
 
   uint32_t key_low = 0, key_high = 0;
   int32_t threshold = 0;  // of 31 random bits
