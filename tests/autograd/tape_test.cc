@@ -170,6 +170,24 @@ TEST_F(TapeTest, DropoutsOfAPassDifferAndComeAgainWithTheKey) {
   EXPECT_NE(std::vector(one.begin(), one.begin() + 64), std::vector(one.begin() + 64, one.end()));
 }
 
+TEST_F(TapeTest, IsWalkedOnce) {
+  const Var<double> x = tape_.leaf(numbers({1, 2})), y = times(tape_, 2, x);
+  tape_.backward(y, numbers({1, 1}));
+  EXPECT_THAT(tape_.gradient(x).values(), ElementsAre(2, 2));
+  // Again, from another result, and from what was recorded since.
+  const Var<double> z = times(tape_, 3, x);
+  for (const Var<double>* result : {&y, &x, &z}) {
+    try {
+      tape_.backward(*result, numbers({1, 1}));
+      ADD_FAILURE() << "it was walked again";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("walked back already"));
+    }
+  }
+  EXPECT_THAT(tape_.gradient(x).values(), ElementsAre(2, 2));
+  EXPECT_EQ(backward_runs_, 1);
+}
+
 TEST_F(TapeTest, RefusesAnUpstreamGradientOfAnotherShape) {
   const Var<double> x = tape_.leaf(numbers({1, 2}));
   try {

@@ -1,5 +1,7 @@
 #include "gloss/autograd/tape.h"
 
+#include <utility>
+
 #include "gloss/kernels/elementwise.h"
 
 namespace gloss::autograd {
@@ -90,6 +92,10 @@ Slot<T> Tape<T>::slot(const Var<T>& input) {
 
 template <class T>
 void Tape<T>::backward(std::vector<std::pair<Var<T>, Tensor<T>>> results) {
+  require(
+      !std::exchange(walked_, true),
+      "this tape was walked back already and its operations have let go of what they kept: give all results "
+      "to one call, or record the pass again on a new tape");
   for (auto& [result, upstream] : results) {
     require(result.shape() == upstream.shape(), "the upstream gradient has shape {}, the result {}",
             upstream.shape().text(), result.shape().text());

@@ -106,7 +106,7 @@ class Tape {
   Slot<T> slot(const Var<T>& input);
 
   // Starts from d loss / d result = upstream and walks the tape once, from the end; what operations kept is
-  // freed as it is used. The loop is not recursive: depth costs no stack.
+  // freed as it is used, so that a second walk throws Error. The loop is not recursive: depth costs no stack.
   void backward(const Var<T>& result, const Tensor<T>& upstream) { backward({{result, upstream}}); }
   void backward(std::vector<std::pair<Var<T>, Tensor<T>>> results);
   // After backward: the gradient of a leaf (zeros if nothing reached it).
@@ -132,6 +132,7 @@ class Tape {
   RandomKey key_;
   uint64_t dropouts_ = 0;
   std::vector<Node> nodes_;
+  bool walked_ = false;
 };
 
 }  // namespace gloss::autograd
