@@ -1,9 +1,11 @@
 // What training relies on in the model: no look ahead, a start symbol that stays nothing, and gradients in
 // single precision that are those in double.
 #include <cmath>
+#include <numeric>
 
 #include "gloss/models/transformer_model.h"
 #include "gloss/train/learner.h"
+#include "support/compare.h"
 #include "support/random.h"
 #include "train/fixture.h"
 
@@ -38,6 +40,10 @@ Tokens random_tokens(const std::vector<int64_t>& lengths, uint64_t seed) {
     tokens.rows.push_back(kEnd);
   }
   return tokens;
+}
+
+double length(const std::vector<double>& x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
 }
 
 data::TokenBatch random_batch(uint64_t seed) {
@@ -125,6 +131,31 @@ TEST(Model, GivesItsStartSymbolNoGradient) {
     }
   });
   EXPECT_EQ(checked, 2);
+}
+
+// Adam's first moment after one step is (1 - beta1) times the gradient that reached it.
+TEST(Model, ClipsTheGradientThatAdamSees) {
+  const auto moment = [](double clip_norm, double& gradient_norm) {
+    Context context(1);
+    TrainOptions options;
+    options.d_model = 24;
+    options.clip_norm = clip_norm;
+    Learner learner(options, small_config(), context);
+    gradient_norm = learner.update({random_batch(1)}, 1, 0).gradient_norm;
+    return tests::doubles(learner.optimiser().first);
+  };
+  double norm = 0, norm_before = 0;
+  const std::vector<double> whole = moment(0, norm);
+  EXPECT_NEAR(length(whole), 0.1 * norm, 1e-5 * norm);
+  for (const double share : {0.5, 0.01}) {
+    const std::vector<double> clipped = moment(share * norm, norm_before);
+    EXPECT_EQ(norm_before, norm) << "told as it was before clipping";
+    EXPECT_NEAR(length(clipped), 0.1 * share * norm, 1e-5 * share * norm);
+    std::vector<double> want = whole;
+    for (double& x : want) x *= share;
+    EXPECT_TRUE(tests::close(clipped, want, 1e-5)) << "the direction stays";
+  }
+  EXPECT_EQ(moment(1.01 * norm, norm_before), whole) << "a shorter one is left alone";
 }
 
 // A batch in two halves, scaled by all tokens, has the gradient of the whole.
