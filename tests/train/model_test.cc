@@ -158,6 +158,38 @@ TEST(Model, ClipsTheGradientThatAdamSees) {
   EXPECT_EQ(moment(1.01 * norm, norm_before), whole) << "a shorter one is left alone";
 }
 
+// A gradient whose squares are no floats is clipped like any other. Without clipping Adam cannot take it.
+TEST(Model, TakesHugeGradientsWhenTheyAreClipped) {
+  for (const double clip_norm : {5.0, 0.0, 1e30}) {
+    SCOPED_TRACE(clip_norm);
+    Context context(1);
+    TrainOptions options;
+    options.d_model = 24;
+    options.clip_norm = clip_norm;
+    Learner learner(options, small_config(), context);
+    EXPECT_TRUE(learner.sound());
+    learner.model().parameters().each_part([&](const std::string& name, const Tensor<float>& value) {
+      if (name == "model.decoder.layers.1.final_layer_norm.weight") value.fill(1e21f);
+    });
+    EXPECT_FALSE(learner.sound()) << "no model works with that";
+    const auto before = tests::doubles(std::span<const float>(learner.model().parameters().values()));
+    const Learner::Step step = learner.update({random_batch(1)}, 1, 0);
+    EXPECT_TRUE(std::isfinite(step.loss));
+    const auto gradients = tests::doubles(std::span<const float>(learner.model().parameters().gradients()));
+    EXPECT_GT(length(gradients), 2e19);
+    EXPECT_TRUE(std::isfinite(length(gradients)));
+    EXPECT_EQ(step.finite(), clip_norm == 5);
+    const auto first = tests::doubles(learner.optimiser().first);
+    if (clip_norm == 5) {
+      EXPECT_NEAR(step.gradient_norm, length(gradients), 1e-6 * length(gradients));
+      EXPECT_NEAR(length(first), 0.1 * 5, 1e-4);
+    } else {
+      EXPECT_EQ(length(first), 0);
+      EXPECT_EQ(tests::doubles(std::span<const float>(learner.model().parameters().values())), before);
+    }
+  }
+}
+
 // A batch in two halves, scaled by all tokens, has the gradient of the whole.
 TEST(Model, AccumulatesTheGradientOfTheWholeBatch) {
   const data::TokenBatch whole = random_batch(5);

@@ -40,14 +40,32 @@ void average_range(T decay, const T* value, T* average, int64_t n) {
     store_chunk(mul_add(kept, load_chunk(average + i, n - i), now), average + i, n - i);
   }
 }
+// Sixteen numbers in double precision.
+HWY_INLINE Wide<double> load_double(const double* p) {
+  return load(p);
+}
+HWY_INLINE Wide<double> load_double(const float* p) {
+  const Wide<double>::D d;
+  const hn::Rebind<float, Wide<double>::D> narrow;
+  return each<double>(
+      [&](int i) HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(narrow, p + i * Wide<double>::kLanes)); });
+}
+// The square of a float is a double without rounding, and no sum of them overflows.
 template <class T>
 double squares(const T* x, int64_t n) {
-  Wide<T> total = zero<T>();
-  for (int64_t i = 0; i < n; i += kWide) {
-    const Wide<T> v = load_chunk(x + i, n - i);
+  Wide<double> total = zero<double>();
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide) {
+    const Wide<double> v = load_double(x + i);
     total = mul_add(v, v, total);
   }
-  return static_cast<double>(sum(total));
+  if (i < n) {
+    HWY_ALIGN T rest[kWide] = {};
+    std::memcpy(rest, x + i, static_cast<size_t>(n - i) * sizeof(T));
+    const Wide<double> v = load_double(rest);
+    total = mul_add(v, v, total);
+  }
+  return sum(total);
 }
 
 GLOSS_KERNEL(adam_range);

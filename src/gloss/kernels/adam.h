@@ -23,7 +23,7 @@ void adam(ThreadPool& pool, const Adam& options, std::span<T> value, std::span<c
 template <class T>
 void moving_average(ThreadPool& pool, double decay, std::span<const T> value, std::span<T> average);
 
-// The sum of squares in double precision, in blocks of a fixed size.
+// The sum of squares, each and all in double precision, in blocks of a fixed size.
 template <class T>
 double sum_of_squares(ThreadPool& pool, std::span<const T> x);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "gloss/kernels/adam.h"
@@ -15,6 +16,15 @@ namespace {
 
 double norm(ThreadPool& pool, std::span<const float> x) {
   return std::sqrt(kernels::sum_of_squares<float>(pool, x));
+}
+
+// Whether the squares of numbers with this norm add up to a float; no for NaN.
+bool squares_fit(double norm) {
+  return norm <= std::sqrt(static_cast<double>(std::numeric_limits<float>::max()));
+}
+
+double clipped(double norm, double limit) {
+  return limit > 0 && norm > limit ? limit : norm;
 }
 
 }  // namespace
@@ -40,7 +50,7 @@ std::span<const float> Learner::shown() const {
 }
 
 bool Learner::sound() const {
-  return std::isfinite(norm(context_.pool, model_.parameters().values()));
+  return squares_fit(norm(context_.pool, model_.parameters().values()));
 }
 
 Learner::Step Learner::update(const std::vector<data::TokenBatch>& batches, int64_t update, int64_t attempt) {
@@ -62,6 +72,9 @@ Learner::Step Learner::update(const std::vector<data::TokenBatch>& batches, int6
   }
   // The norm is needed for clipping anyway, and no NaN or infinity hides from it.
   step.gradient_norm = norm(context_.pool, parameters.gradients());
+  // Adam keeps squares as floats: one that became infinite would hold its parameter still for ever.
+  const double left = clipped(step.gradient_norm, options_.clip_norm);
+  if (std::isfinite(left) && !squares_fit(left)) step.gradient_norm = std::numeric_limits<double>::infinity();
   if (step.finite()) apply(update, step.gradient_norm);
   return step;
 }
@@ -75,8 +88,8 @@ void Learner::apply(int64_t update, double gradient_norm) {
   adam.beta2 = options_.adam_beta2;
   adam.epsilon = options_.adam_epsilon;
   adam.step = update;
-  if (options_.clip_norm > 0 && gradient_norm > options_.clip_norm)
-    adam.gradient_scale = options_.clip_norm / gradient_norm;
+  if (const double left = clipped(gradient_norm, options_.clip_norm); left < gradient_norm)
+    adam.gradient_scale = left / gradient_norm;
   kernels::adam<float>(context_.pool, adam, parameters.values(), gradients, optimiser_.first,
                        optimiser_.second);
   if (options_.ema > 0) {

@@ -22,7 +22,7 @@ class Learner {
     int64_t tokens = 0;                  // target tokens of all batches
     double loss = 0;                     // label-smoothed, summed over them
     double negative_log_likelihood = 0;  // the same without smoothing
-    double gradient_norm = 0;            // before clipping
+    double gradient_norm = 0;            // before clipping; infinite where Adam could not square what is left
     bool finite() const;                 // neither NaN nor infinity anywhere
   };
   // The gradient of the mean loss over all target tokens of the batches, clipped, makes one step of Adam and
@@ -34,7 +34,7 @@ class Learner {
   OptimiserState& optimiser() { return optimiser_; }
   // The numbers that are validated and become the model: the moving average with --ema, else the parameters.
   std::span<const float> shown() const;
-  // Whether the parameters are numbers of a size that a model can work with: their squares add up to one too.
+  // Whether the parameters are numbers of a size that a model can work with: their squares add up to a float.
   bool sound() const;
 
  private:
