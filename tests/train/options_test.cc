@@ -1,4 +1,6 @@
 // Every option of the model and the text reaches the model folder, and comes back from it.
+#include <cmath>
+
 #include "gloss/decode/translator.h"
 #include "gloss/models/model_folder.h"
 #include "gloss/models/transformer_model.h"
@@ -111,6 +113,40 @@ TEST(Options, FillInWhatWasNotTyped) {
   EXPECT_EQ(paper.dropout, 0.25) << "what was typed stays";
   EXPECT_EQ(paper.label_smoothing, 0.1);
   EXPECT_EQ(paper.clip_norm, 0);
+}
+
+struct Preset {
+  std::string name;
+  int64_t d_model, layers, heads, feed_forward;
+  double peak_rate;
+};
+const std::vector<Preset> kPresets = {{"tiny", 128, 4, 4, 256, 2e-3},
+                                      {"small", 256, 4, 4, 1024, 1e-3},
+                                      {"base", 512, 6, 8, 2048, 5e-4},
+                                      {"big", 1024, 6, 16, 4096, 5e-4}};
+
+Typed<TrainOptions> of_preset(const std::string& name) {
+  Typed<TrainOptions> options;
+  options.set_values("train", {"a", "b"});
+  options.set_values("valid", {"a", "b"});
+  options.set("output", "c");
+  options.set("preset", name);
+  return options;
+}
+
+TEST(Options, OfEachPreset) {
+  for (const Preset& preset : kPresets) {
+    SCOPED_TRACE(preset.name);
+    const TrainOptions o = resolve(of_preset(preset.name));
+    EXPECT_EQ(o.d_model, preset.d_model);
+    EXPECT_EQ(o.encoder_layers, preset.layers);
+    EXPECT_EQ(o.decoder_layers, preset.layers);
+    EXPECT_EQ(o.encoder_heads, preset.heads);
+    EXPECT_EQ(o.decoder_heads, preset.heads);
+    EXPECT_EQ(o.encoder_ff, preset.feed_forward);
+    EXPECT_EQ(o.decoder_ff, preset.feed_forward);
+    EXPECT_EQ(o.learning_rate, preset.peak_rate);
+  }
 }
 
 TEST(Options, AreRefusedBeforeAnyWork) {
