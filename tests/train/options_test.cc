@@ -149,6 +149,34 @@ TEST(Options, OfEachPreset) {
   }
 }
 
+// Each preset, with and without --paper, with each schedule typed or none, and each set of the three typed.
+TEST(Options, RateWarmUpAndClippingFollowTheSchedule) {
+  const std::vector<std::pair<std::string, std::string>> numbers = {
+      {"learning-rate", "0.7"}, {"warmup", "33"}, {"clip-norm", "1.25"}};
+  for (const Preset& preset : kPresets) {
+    for (const bool paper : {false, true}) {
+      for (const std::string schedule : {"", "inverse-sqrt", "paper"}) {
+        for (unsigned typed = 0; typed < 8; ++typed) {
+          SCOPED_TRACE(
+              fmt::format("{}, paper {}, schedule '{}', typed {}", preset.name, paper, schedule, typed));
+          Typed<TrainOptions> options = of_preset(preset.name);
+          if (paper) options.set("paper", "true");
+          if (!schedule.empty()) options.set("schedule", schedule);
+          for (unsigned i = 0; i < 3; ++i) {
+            if ((typed >> i) & 1) options.set(numbers[i].first, numbers[i].second);
+          }
+          const TrainOptions o = resolve(options);
+          const bool by_paper = schedule == "paper" || (schedule.empty() && paper);
+          EXPECT_EQ(o.schedule, by_paper ? Schedule::paper : Schedule::inverse_sqrt);
+          EXPECT_EQ(o.learning_rate, (typed & 1) ? 0.7 : by_paper ? 1 : preset.peak_rate);
+          EXPECT_EQ(o.warmup, (typed & 2) ? 33 : by_paper ? 4000 : 1000);
+          EXPECT_EQ(o.clip_norm, (typed & 4) ? 1.25 : by_paper ? 0 : 5);
+        }
+      }
+    }
+  }
+}
+
 TEST(Options, AreRefusedBeforeAnyWork) {
   Typed<TrainOptions> options;
   EXPECT_THROW(resolve(options), UsageError);

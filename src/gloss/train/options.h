@@ -148,7 +148,9 @@ struct TrainOptions {
               .group("Learning"),
           self.batch_tokens);
     visit(Field("accumulate", "N", "batches an update").range(1, 1e6).group("Learning"), self.accumulate);
-    visit(Field("learning-rate", "R", "peak rate").at_least(0).group("Learning"), self.learning_rate);
+    visit(
+        Field("learning-rate", "R", "peak rate; the paper's schedule times R").at_least(0).group("Learning"),
+        self.learning_rate);
     visit(Field("warmup", "N", "updates to the peak rate").range(1, 1e9).group("Learning"), self.warmup);
     visit(Field("schedule", "S", "of the learning rate")
               .choices<Schedule>({{Schedule::inverse_sqrt, "inverse-sqrt"}, {Schedule::paper, "paper"}})

@@ -25,7 +25,6 @@ TrainOptions resolve(Typed<TrainOptions> options) {
   fill(o.decoder_heads, preset.decoder.heads);
   fill(o.encoder_ff, preset.encoder.d_ff);
   fill(o.decoder_ff, preset.decoder.d_ff);
-  if (o.preset != "tiny") options.suggest(o.learning_rate, o.preset == "small" ? 1e-3 : 5e-4);
   if (o.paper) {
     models::TransformerConfig paper;
     models::apply_paper(paper);
@@ -37,10 +36,15 @@ TrainOptions resolve(Typed<TrainOptions> options) {
     options.suggest(o.attention_dropout, paper.attention_dropout);
     options.suggest(o.activation_dropout, paper.activation_dropout);
     options.suggest(o.schedule, Schedule::paper);
+    options.suggest(o.label_smoothing, 0.1);
+  }
+  // A rate means something by its schedule alone: 1 is the paper's factor, and as a peak it would diverge.
+  if (o.schedule == Schedule::paper) {
     options.suggest(o.learning_rate, 1.0);
     options.suggest(o.warmup, 4000);
-    options.suggest(o.label_smoothing, 0.1);
     options.suggest(o.clip_norm, 0.0);
+  } else if (o.preset != "tiny") {
+    options.suggest(o.learning_rate, o.preset == "small" ? 1e-3 : 5e-4);
   }
   if (o.threads == 0) o.threads = std::max(1u, std::thread::hardware_concurrency());
   return o;
