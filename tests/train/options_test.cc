@@ -177,6 +177,38 @@ TEST(Options, RateWarmUpAndClippingFollowTheSchedule) {
   }
 }
 
+// The command line checks what is typed; a program writes into the struct.
+TEST(Options, OfAProgramAreCheckedOneByOne) {
+  Task task;
+  int spoilt = 0;
+  for_each_field(task.options.value, [&]<class T>(const Field& field, T& value) {
+    const T before = value;
+    if constexpr (std::same_as<T, bool>) {
+      return;  // either is right
+    } else if constexpr (WholeNumber<T>) {
+      value = -1;
+    } else if constexpr (std::floating_point<T>) {
+      value = std::nan("");
+    } else if constexpr (std::is_enum_v<T>) {
+      value = static_cast<T>(99);
+    } else if constexpr (std::same_as<T, std::string>) {
+      if (field.choices().empty()) return;  // any text will do
+      value = "huge";
+    } else {
+      value.emplace_back("a third");
+    }
+    EXPECT_THAT(text::error_of([&] { resolve(task.options); }), HasSubstr(field.name()));
+    EXPECT_THROW(resolve(task.options), UsageError) << field.name();
+    value = before;
+    ++spoilt;
+  });
+  EXPECT_GT(spoilt, 35);
+  EXPECT_NO_THROW(resolve(task.options));
+  task.options.value.warmup = 0;
+  EXPECT_THAT(error_of_training(task), HasSubstr("warmup must be a whole number"));
+  EXPECT_FALSE(fs::exists(task.output()));
+}
+
 TEST(Options, AreRefusedBeforeAnyWork) {
   Typed<TrainOptions> options;
   EXPECT_THROW(resolve(options), UsageError);

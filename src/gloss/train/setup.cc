@@ -10,6 +10,7 @@ namespace gloss::train {
 
 TrainOptions resolve(Typed<TrainOptions> options) {
   TrainOptions& o = options.value;
+  check_options(o);  // the command line has done so, a program may not have
   if (o.train.size() != 2) throw UsageError("--train takes two files: the source text and its translation");
   if (o.valid.size() != 2) throw UsageError("--valid takes two files: the source text and its translation");
   if (o.output.empty()) throw UsageError("--output is missing: the folder to put the model in");

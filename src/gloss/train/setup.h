@@ -12,7 +12,8 @@
 
 namespace gloss::train {
 
-// Presets and --paper fill in what was not typed. Throws UsageError for options that make no sense together.
+// Presets, --paper and the schedule fill in what was not typed. Throws UsageError for a value that its field
+// does not allow and for options that make no sense together.
 TrainOptions resolve(Typed<TrainOptions> options);
 
 text::InvalidUtf8 invalid_utf8(const TrainOptions& options);
