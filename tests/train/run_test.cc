@@ -2,7 +2,9 @@
 #include <cmath>
 
 #include "gloss/decode/translator.h"
+#include "gloss/io/options_json.h"
 #include "gloss/text/tokenizer.h"
+#include "gloss/train/setup.h"
 #include "gloss/train/state.h"
 #include "train/fixture.h"
 
@@ -65,6 +67,21 @@ TEST(Training, TellsProgramsHowItGoes) {
   }
   EXPECT_EQ(validations, 3);
   EXPECT_GE(steps, 3);
+}
+
+TEST(Training, NotesEveryOptionAsItWasResolved) {
+  Task task;
+  task.set("preset", "small").set("paper", "true").set("encoder-ff", "0").set("max-updates", "2");
+  train(task);
+  const auto options = nlohmann::json::parse(bytes_of(task.output() / "gloss.json")).at("options");
+  const auto expected = io::options_to_json(resolve(task.options));
+  for (const auto& [key, value] : expected.items())
+    EXPECT_EQ(options.value(key, nlohmann::json()), nlohmann::json(value)) << key;
+  EXPECT_EQ(options.at("encoder_ff"), 1024);
+  EXPECT_EQ(options.at("schedule"), "paper");
+  EXPECT_EQ(options.at("max_updates"), 2);
+  EXPECT_EQ(options.at("train").at(0), task.options.value.train[0]);
+  for (const char* text : {"training_text", "validation_text"}) EXPECT_NE(options.at(text), "") << text;
 }
 
 TEST(Training, CountsWhatItLeavesOut) {

@@ -10,6 +10,7 @@
 
 #include "gloss/io/atomic_file.h"
 #include "gloss/io/json_file.h"
+#include "gloss/io/options_json.h"
 
 namespace gloss::train {
 
@@ -44,7 +45,7 @@ FolderLock::~FolderLock() {
 }
 
 OutputFolder::OutputFolder(const TrainOptions& options, std::string identity)
-    : path_(options.output), identity_(std::move(identity)), state_(training()) {
+    : path_(options.output), options_(options), identity_(std::move(identity)), state_(training()) {
   io::writable_folder(path_);
   if (!options.overwrite && !fs::exists(training() / "run.json")) require_no_foreign_model();
   io::writable_folder(training());
@@ -108,7 +109,8 @@ void OutputFolder::write_summary(const Summary& summary) const {
   j["best_update"] = progress.best_update;
   j["skipped_steps"] = progress.skipped_steps;
   j["training_pairs"] = summary.training_pairs;
-  j["options"] = nlohmann::ordered_json::parse(identity_);
+  j["options"] = io::options_to_json(options_);
+  j["options"].update(nlohmann::ordered_json::parse(identity_));  // and the fingerprints of the texts
   io::write_json(path_ / "gloss.json", j);
 }
 

@@ -66,6 +66,7 @@ class OutputFolder {
   void require_no_foreign_model() const;
 
   std::filesystem::path path_;
+  TrainOptions options_;
   std::string identity_;
   StateFolder state_;
   bool continues_ = false;
