@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "gloss/train/log.h"
+#include "gloss/train/setup.h"
 #include "train/fixture.h"
 
 namespace gloss::train {
@@ -18,9 +19,9 @@ struct Folder {
   TrainOptions options;
   Folder() { options.output = (folder.path() / "model").string(); }
   fs::path path() const { return options.output; }
-  void put(const std::string& name) const {
+  void put(const std::string& name, const std::string& contents = "x") const {
     fs::create_directories((path() / name).parent_path());
-    std::ofstream(path() / name) << "x";
+    std::ofstream(path() / name) << contents;
   }
 };
 
@@ -58,6 +59,41 @@ TEST(Output, MustBeWritable) {
                 OutputFolder(f.options, "{}").require_room(uint64_t{1} << 60);
               }),
               HasSubstr("MB are needed"));
+}
+
+// A run that an older version began knows fewer options, one of a newer version more.
+TEST(Output, ReadsTheRunsOfOtherVersions) {
+  Folder f;
+  const std::string own = identity(f.options, "a", "b");
+  const auto written = nlohmann::ordered_json::parse(own);
+  int options = 0;
+  for (const auto& [key, value] : written.items()) {
+    auto older = written;
+    older.erase(key);
+    f.put("training/run.json", older.dump());
+    if (key.ends_with("_text")) {
+      EXPECT_THAT(text::error_of([&] { OutputFolder(f.options, own); }), HasSubstr("a run on another"))
+          << key;
+    } else {
+      EXPECT_TRUE(OutputFolder(f.options, own).continues()) << key;
+      ++options;
+    }
+  }
+  EXPECT_GT(options, 30);
+
+  auto older = written;
+  older.erase("ema");
+  f.put("training/run.json", older.dump());
+  TrainOptions averaging = f.options;
+  averaging.ema = 0.5;
+  EXPECT_THAT(text::error_of([&] { OutputFolder(averaging, identity(averaging, "a", "b")); }),
+              HasSubstr("holds a run with --ema 0.0, and this command says 0.5"));
+
+  auto newer = written;
+  newer["moon_phase"] = "full";
+  f.put("training/run.json", newer.dump());
+  EXPECT_THAT(text::error_of([&] { OutputFolder(f.options, own); }),
+              HasSubstr("holds a run with --moon-phase full, an option that this version of gloss does not"));
 }
 
 TEST(Output, BeginsWithNothingOfAnEarlierRun) {

@@ -47,12 +47,12 @@ FolderLock::~FolderLock() {
 OutputFolder::OutputFolder(const TrainOptions& options, std::string identity)
     : path_(options.output), options_(options), identity_(std::move(identity)), state_(training()) {
   io::writable_folder(path_);
-  if (!options.overwrite && !fs::exists(training() / "run.json")) require_no_foreign_model();
+  if (!options.overwrite && !fs::exists(run_file())) require_no_foreign_model();
   io::writable_folder(training());
   lock_.emplace(training() / "lock", path_);
   if (options.overwrite) return;
   // Only now: another process may have begun a run before the lock.
-  continues_ = fs::exists(training() / "run.json");
+  continues_ = fs::exists(run_file());
   if (continues_) {
     require_same_run();
   } else {
@@ -60,20 +60,38 @@ OutputFolder::OutputFolder(const TrainOptions& options, std::string identity)
   }
 }
 
-void OutputFolder::require_same_run() const {
-  const fs::path file = training() / "run.json";
-  const nlohmann::json saved = io::read_json(file);
-  const auto wanted = nlohmann::ordered_json::parse(identity_);
-  require(saved.is_object(), "{}: a JSON object is expected; give --overwrite to start anew", file.string());
+// The first thing that makes the run of run.json another one, in words; nothing when it is this one.
+std::optional<std::string> OutputFolder::difference(const nlohmann::json& saved) const {
+  const auto wanted = nlohmann::ordered_json::parse(identity_),
+             built_in = io::options_to_json(TrainOptions());
   for (const auto& [key, value] : wanted.items()) {
-    const auto found = saved.find(key);
-    if (found != saved.end() && *found == nlohmann::json(value)) continue;
+    const nlohmann::json now(value);
+    nlohmann::json before;
+    if (saved.contains(key)) {
+      before = saved.at(key);
+    } else if (built_in.contains(key)) {  // an option newer than the run was at its built-in value then
+      before = built_in.at(key);
+    }
+    if (before == now) continue;
     if (key.ends_with("_text"))
-      fail("{} holds a run on another {} text than this command names (the lines differ): {}", path_.string(),
-           key.substr(0, key.find('_')), kChoices);
-    fail("{} holds a run with {} {}, and this command says {}: {}", path_.string(), option_name(key),
-         found == saved.end() ? "unknown" : value_text(*found), value_text(value), kChoices);
+      return fmt::format("{} holds a run on another {} text than this command names (the lines differ)",
+                         path_.string(), key.substr(0, key.find('_')));
+    return fmt::format("{} holds a run with {} {}, and this command says {}", path_.string(),
+                       option_name(key), value_text(before), value_text(now));
   }
+  for (const auto& [key, value] : saved.items()) {
+    if (!wanted.contains(key) && !built_in.contains(key))
+      return fmt::format("{} holds a run with {} {}, an option that this version of gloss does not have",
+                         path_.string(), option_name(key), value_text(value));
+  }
+  return std::nullopt;
+}
+
+void OutputFolder::require_same_run() const {
+  const nlohmann::json saved = io::read_json(run_file());
+  require(saved.is_object(), "{}: a JSON object is expected; give --overwrite to start anew",
+          run_file().string());
+  if (const auto found = difference(saved)) fail("{}: {}", *found, kChoices);
 }
 
 void OutputFolder::require_no_foreign_model() const {
@@ -86,9 +104,9 @@ void OutputFolder::begin(const text::Tokenizer& tokenizer) const {
   state_.clear();
   for (const char* file : {"model.safetensors", "generation_config.json", "gloss.json", "train.jsonl"})
     fs::remove(path_ / file);
-  fs::remove(training() / "run.json");
+  fs::remove(run_file());
   tokenizer.save(path_);
-  io::write_file_atomically(training() / "run.json", identity_ + "\n");
+  io::write_file_atomically(run_file(), identity_ + "\n");
 }
 
 void OutputFolder::require_room(uint64_t bytes) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,6 +63,8 @@ class OutputFolder {
 
  private:
   std::filesystem::path training() const { return path_ / "training"; }
+  std::filesystem::path run_file() const { return training() / "run.json"; }
+  std::optional<std::string> difference(const nlohmann::json& saved) const;
   void require_same_run() const;
   void require_no_foreign_model() const;
 
