@@ -96,6 +96,41 @@ TEST(Output, ReadsTheRunsOfOtherVersions) {
               HasSubstr("holds a run with --moon-phase full, an option that this version of gloss does not"));
 }
 
+TEST(Output, GoesOnOverwritingUntilTheRunHasEnded) {
+  Task task;
+  train(task.set("max-updates", "2"));
+  const text::Tokenizer tokenizer = text::Tokenizer::load(task.output());
+  TrainOptions options = task.options.value;
+  options.overwrite = true;
+  const std::string own = identity(options, "a", "b");
+  const auto continues = [&](const TrainOptions& with) {
+    return OutputFolder(with, identity(with, "a", "b")).continues();
+  };
+  {
+    const OutputFolder folder(options, own);
+    EXPECT_FALSE(folder.continues()) << "another run";
+    folder.begin(tokenizer);
+  }
+  EXPECT_TRUE(continues(options));
+  TrainOptions other = options;
+  other.dropout = 0.3;
+  EXPECT_FALSE(continues(other)) << "another run, which --overwrite may begin";
+  TrainOptions plain = options;
+  plain.overwrite = false;
+  EXPECT_TRUE(continues(plain));
+  {
+    const OutputFolder folder(plain, own);
+    folder.end();
+  }
+  EXPECT_FALSE(continues(options));
+  EXPECT_TRUE(continues(plain));
+  OutputFolder(plain, own).begin(tokenizer);
+  EXPECT_FALSE(continues(options)) << "a run that began without --overwrite is replaced";
+  OutputFolder(options, own).begin(tokenizer);
+  std::ofstream(task.output() / "training" / "run.json") << "[";
+  EXPECT_FALSE(continues(options)) << "a damaged run is replaced";
+}
+
 TEST(Output, BeginsWithNothingOfAnEarlierRun) {
   Task task;
   task.set("max-updates", "20").set("validate-every", "5").set("joint", "false");

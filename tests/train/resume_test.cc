@@ -47,6 +47,21 @@ void die_at(const Task& task, const std::string& text) {
   ASSERT_EQ(signal, SIGKILL) << "nothing said '" << text << "'";
 }
 
+// Trains until a line of any kind holds `text`: that is told to stop.
+Outcome stop_at(const Task& task, const std::string& text, Recorder& recorder) {
+  std::atomic<bool> stop{false};
+  const auto look = [&](const std::string& line) {
+    if (line.find(text) != std::string::npos) stop = true;
+  };
+  recorder.on_message = look;
+  recorder.on_progress = [&] { look(recorder.lines.back()); };
+  const Outcome outcome = run(task.options, recorder, stop);
+  EXPECT_TRUE(stop.load()) << "nothing said '" << text << "'";
+  recorder.on_message = [](const std::string&) {};
+  recorder.on_progress = [] {};
+  return outcome;
+}
+
 // The lengths are no multiples of each other, so that the limits fall into the middle of epochs.
 struct LongTask : Task {
   LongTask() { set("max-updates", "200").set("save-every", "9").set("average", "3"); }
@@ -157,6 +172,41 @@ TEST(Resume, StopsWhereItIsTold) {
   EXPECT_THAT(again.reason, testing::HasSubstr("nothing to do"));
   EXPECT_TRUE(bytes_of(whole / "model.safetensors") == model);
   EXPECT_EQ(bytes_of(whole / "train.jsonl"), log);
+}
+
+// --overwrite starts anew, but not over its own beginning: whoever gives an interrupted command again wants
+// to go on.
+TEST(Resume, GoesOnWithACommandThatOverwrites) {
+  LongTask task;
+  task.set("max-updates", "60").into("whole");
+  train(task);
+  const fs::path whole = task.output();
+  for (const bool killed : {false, true}) {
+    SCOPED_TRACE(killed);
+    task.into(killed ? "killed" : "stopped").set("overwrite", "false").set("seed", "2");
+    train(task.set("max-updates", "9"));  // what is to be replaced
+    task.set("seed", "1").set("overwrite", "true").set("max-updates", "60");
+    if (killed) {
+      die_at(task, "epoch 5 ");
+    } else {
+      Recorder recorder;
+      EXPECT_EQ(stop_at(task, "epoch 5 ", recorder).kind, Outcome::Kind::interrupted);
+      EXPECT_THAT(recorder.messages, testing::Not(testing::Contains(testing::HasSubstr("going on"))));
+    }
+    const int64_t update = progress_of(task.output()).at("update");
+    EXPECT_GT(update, 9);
+    Recorder recorder;
+    EXPECT_EQ(train(task, recorder).kind, Outcome::Kind::trained);
+    EXPECT_THAT(recorder.messages,
+                testing::Contains(testing::HasSubstr(fmt::format("going on after update {} ", update))));
+    expect_same_run(whole, task.output());
+
+    // It has ended: the command means what it says again.
+    Recorder again;
+    EXPECT_EQ(train(task, again).kind, Outcome::Kind::trained);
+    EXPECT_THAT(again.messages, testing::Not(testing::Contains(testing::HasSubstr("going on"))));
+    expect_same_run(whole, task.output());
+  }
 }
 
 TEST(Resume, CutsTheLogToWhatTheStateKnows) {

@@ -74,7 +74,7 @@ struct TrainOptions {
         self.train);
     visit(Field("valid", "SRC TGT", "parallel text to judge by").count(2).group("Files"), self.valid);
     visit(Field("output", "DIR", "the model folder").group("Files"), self.output);
-    visit(Field("overwrite", "", "start anew where the folder holds another run").group("Files"),
+    visit(Field("overwrite", "", "replace what the folder holds; what it began goes on").group("Files"),
           self.overwrite);
     visit(Field("replace-invalid", "", "replace bytes that are not UTF-8 by U+FFFD").group("Files"),
           self.replace_invalid);

@@ -30,6 +30,9 @@ std::string value_text(const nlohmann::json& value) {
 constexpr const char* kChoices =
     "give the options of that run to go on with it, another --output, or --overwrite to start anew";
 
+// In run.json, besides what identity() says: --overwrite began the run, which has not ended.
+constexpr const char* kOverwriting = "overwriting";
+
 }  // namespace
 
 FolderLock::FolderLock(const fs::path& file, const fs::path& folder)
@@ -50,11 +53,12 @@ OutputFolder::OutputFolder(const TrainOptions& options, std::string identity)
   if (!options.overwrite && !fs::exists(run_file())) require_no_foreign_model();
   io::writable_folder(training());
   lock_.emplace(training() / "lock", path_);
-  if (options.overwrite) return;
   // Only now: another process may have begun a run before the lock.
-  continues_ = fs::exists(run_file());
-  if (continues_) {
+  if (options.overwrite) {
+    continues_ = is_overwriting();
+  } else if (fs::exists(run_file())) {
     require_same_run();
+    continues_ = true;
   } else {
     require_no_foreign_model();
   }
@@ -80,11 +84,21 @@ std::optional<std::string> OutputFolder::difference(const nlohmann::json& saved)
                        option_name(key), value_text(before), value_text(now));
   }
   for (const auto& [key, value] : saved.items()) {
-    if (!wanted.contains(key) && !built_in.contains(key))
+    if (!wanted.contains(key) && !built_in.contains(key) && key != kOverwriting)
       return fmt::format("{} holds a run with {} {}, an option that this version of gloss does not have",
                          path_.string(), option_name(key), value_text(value));
   }
   return std::nullopt;
+}
+
+bool OutputFolder::is_overwriting() const {
+  if (!fs::exists(run_file())) return false;
+  try {
+    const auto saved = io::JsonObject::read(run_file());
+    return saved.flag(kOverwriting, false) && !difference(saved.json());
+  } catch (const Error&) {
+    return false;  // what cannot be read is replaced like anything else
+  }
 }
 
 void OutputFolder::require_same_run() const {
@@ -106,7 +120,14 @@ void OutputFolder::begin(const text::Tokenizer& tokenizer) const {
     fs::remove(path_ / file);
   fs::remove(run_file());
   tokenizer.save(path_);
-  io::write_file_atomically(run_file(), identity_ + "\n");
+  auto run = nlohmann::ordered_json::parse(identity_);
+  if (options_.overwrite) run[kOverwriting] = true;
+  io::write_json(run_file(), run);
+}
+
+void OutputFolder::end() const {
+  if (io::JsonObject::read(run_file()).flag(kOverwriting, false))
+    io::write_json(run_file(), nlohmann::ordered_json::parse(identity_));
 }
 
 void OutputFolder::require_room(uint64_t bytes) const {

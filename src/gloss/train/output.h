@@ -38,7 +38,8 @@ class FolderLock {
 // A process may die at any moment; what it leaves must go on, and no reader may take half a model for a whole
 // one. Hence the order of writing:
 //   a new run       config.json of an earlier model goes first, then its state, run.json last; then come the
-//                   vocabularies, and run.json once they are whole
+//                   vocabularies, and run.json once they are whole, which notes whether --overwrite began the
+//                   run, until the run has ended
 //   a better model  kept parameters, model.safetensors, config.json, gloss.json, then the state; shapes and
 //                   vocabularies never change within a run, so any model.safetensors fits them
 class OutputFolder {
@@ -46,12 +47,16 @@ class OutputFolder {
   // Makes the folder where it is missing, and holds a lock on it while this object lives. `identity`
   // (setup.h) is what this run may not change. Throws Error when nothing can be written there, when another
   // process trains into it, and, without options.overwrite, when it holds another run or a foreign model.
+  // With options.overwrite only this run's own beginning stays, if that was made with it too and has not
+  // ended: whoever gives an interrupted command again wants to go on.
   OutputFolder(const TrainOptions& options, std::string identity);
 
   // Whether the folder holds this very run already, its tokenizer at least.
   bool continues() const { return continues_; }
   // Replaces whatever run and model are there by the beginning of this run.
   void begin(const text::Tokenizer& tokenizer) const;
+  // The run has ended and its model is final: from now on options.overwrite replaces it.
+  void end() const;
 
   const std::filesystem::path& path() const { return path_; }
   const StateFolder& state() const { return state_; }
@@ -65,6 +70,7 @@ class OutputFolder {
   std::filesystem::path training() const { return path_ / "training"; }
   std::filesystem::path run_file() const { return training() / "run.json"; }
   std::optional<std::string> difference(const nlohmann::json& saved) const;
+  bool is_overwriting() const;
   void require_same_run() const;
   void require_no_foreign_model() const;
 

@@ -129,6 +129,7 @@ Outcome Run::train(const std::atomic<bool>& stop) {
   started_ = last_save_ = Clock::now();
   if (const auto limit = reached_limit(options_, progress_, seconds())) {
     if (const auto scores = output_.final_scores(progress_.update)) {
+      output_.end();
       const std::string reason = fmt::format("nothing to do: {} holds this run, which ended {}: {}",
                                              output_.path().string(), *limit, text_of(*scores));
       return {Outcome::Kind::complete, reason, progress_.update, scores->perplexity, scores->bleu};
@@ -136,9 +137,14 @@ Outcome Run::train(const std::atomic<bool>& stop) {
   }
   log_.emplace(output_.path() / "train.jsonl", progress_.log_lines);
   meter_.emplace(reporter_, *log_);
-  if (output_.state().exists())
-    reporter_.message(
-        fmt::format("going on after update {} (epoch {})", progress_.update, epoch_number(progress_)));
+  if (output_.state().exists()) {
+    std::string message =
+        fmt::format("going on after update {} (epoch {})", progress_.update, epoch_number(progress_));
+    if (options_.overwrite)
+      message += fmt::format(" of the run that --overwrite began; to begin it again, remove {} first",
+                             (output_.path() / "training").string());
+    reporter_.message(message);
+  }
 
   std::vector<data::TokenBatch> batches;
   while (true) {
@@ -330,6 +336,7 @@ Outcome Run::finish(const std::string& limit) {
   summary.best_update = best.update;
   summary.seconds = seconds();
   output_.write_summary({true, summary, best.scores, corpus_.pairs()});
+  output_.end();
   state.tidy(progress_);
   return {Outcome::Kind::trained, fmt::format("stopped {}: validation {}", limit, text_of(best.scores)),
           progress_.update, best.scores.perplexity, best.scores.bleu};

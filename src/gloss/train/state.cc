@@ -11,8 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kAdvice = "give --overwrite to start anew";
-
 std::string progress_text(const Progress& p) {
   nlohmann::ordered_json j;
   j["update"] = p.update;
@@ -61,6 +59,10 @@ fs::path StateFolder::kept_path(int64_t update) const {
   return folder_ / fmt::format("parameters-{:08}.safetensors", update);
 }
 
+std::string StateFolder::advice() const {
+  return fmt::format("remove the folder {} and give --overwrite to start anew", folder_.string());
+}
+
 template <class Wanted>
 void StateFolder::remove_kept_unless(Wanted wanted) const {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
@@ -97,12 +99,12 @@ void StateFolder::load(autograd::ParameterSet<float>& parameters, OptimiserState
   const auto flat = [&](const char* name, std::span<float> values) {
     require(file.has(name) && file.info(name).count() == static_cast<int64_t>(values.size()),
             "{}: '{}' does not have the {} numbers of this model; {}", state_path().string(), name,
-            values.size(), kAdvice);
+            values.size(), advice());
     file.read_into<float>(name, values);
   };
   const auto found = file.metadata().find("progress");
   require(found != file.metadata().end(), "{}: it does not say how far the run was; {}",
-          state_path().string(), kAdvice);
+          state_path().string(), advice());
   progress = parse_progress(found->second, state_path().string());
   flat("parameters", parameters.values());
   flat("adam.first_moment", optimiser.first);
@@ -127,7 +129,7 @@ std::vector<float> StateFolder::mean(const std::vector<int64_t>& updates, size_t
   for (const int64_t update : updates) {
     const auto file = io::SafetensorsFile::open(kept_path(update));
     require(file.has("parameters") && file.info("parameters").count() == static_cast<int64_t>(size),
-            "{} does not have the {} numbers of this model; {}", kept_path(update).string(), size, kAdvice);
+            "{} does not have the {} numbers of this model; {}", kept_path(update).string(), size, advice());
     file.read_into<float>("parameters", values);
     for (size_t i = 0; i < size; ++i) sum[i] += static_cast<double>(values[i]);
   }

@@ -62,6 +62,7 @@ class StateFolder {
  private:
   std::filesystem::path state_path() const { return folder_ / "state.safetensors"; }
   std::filesystem::path kept_path(int64_t update) const;
+  std::string advice() const;  // what to do about a state that cannot be used
   template <class Wanted>
   void remove_kept_unless(Wanted wanted) const;
 
