@@ -87,9 +87,9 @@ class Recorder : public Reporter {
   }
 };
 
-inline Outcome train(const Task& task, Recorder& recorder) {
+inline Outcome train(const Task& task, Recorder& recorder, const Clock& clock = steady_seconds) {
   const std::atomic<bool> stop{false};
-  return run(task.options, recorder, stop);
+  return run(task.options, recorder, stop, clock);
 }
 inline Outcome train(const Task& task) {
   Recorder recorder;

@@ -287,13 +287,32 @@ TEST(Training, MovesItsAverageTowardsTheParameters) {
   }
 }
 
+// By a clock that goes on by a second whenever somebody looks at it.
 TEST(Training, StaysWithinItsMinutesInPieces) {
+  double now = 1e6;
+  int64_t looks = 0;
+  const Clock clock = [&] {
+    ++looks;
+    return now += 1;
+  };
   Task task;
-  task.set("minutes", "0.02").set("patience", "0");  // 1.2 seconds
-  const Outcome outcome = train(task);
-  EXPECT_THAT(outcome.reason, HasSubstr("after 0.02 minutes (--minutes)"));
-  EXPECT_EQ(train(task).kind, Outcome::Kind::complete);
-  EXPECT_GT(train(task.set("minutes", "0.03")).updates, outcome.updates);
+  task.set("minutes", "3").set("patience", "0").set("save-every", "1000000");
+  Recorder recorder;
+  const Outcome outcome = train(task, recorder, clock);
+  EXPECT_THAT(outcome.reason, HasSubstr("after 3 minutes (--minutes)"));
+  EXPECT_GT(outcome.updates, 10);
+  EXPECT_LE(outcome.updates, 180);
+  EXPECT_LT(looks, 250) << "the clock did not matter";
+  EXPECT_EQ(train(task, recorder, clock).kind, Outcome::Kind::complete);
+
+  // The second piece has two minutes left of five, however long the night between was.
+  now += 1e5;
+  looks = 0;
+  const Outcome more = train(task.set("minutes", "5"), recorder, clock);
+  EXPECT_THAT(more.reason, HasSubstr("after 5 minutes (--minutes)"));
+  EXPECT_GT(more.updates, outcome.updates);
+  EXPECT_GT(looks, 90);
+  EXPECT_LT(looks, 180);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // The progress line for people and the same for programs: means since the last line.
 #pragma once
 
-#include <chrono>
 #include <optional>
+#include <utility>
 
+#include "gloss/train/clock.h"
 #include "gloss/train/learner.h"
 #include "gloss/train/log.h"
 #include "gloss/train/trainer.h"
@@ -12,7 +13,8 @@ namespace gloss::train {
 
 class Meter {
  public:
-  Meter(Reporter& reporter, TrainLog& log) : reporter_(reporter), log_(log) {}
+  Meter(Reporter& reporter, TrainLog& log, Clock clock)
+      : reporter_(reporter), log_(log), clock_(std::move(clock)) {}
 
   void add(const Learner::Step& step);
   // Whether a new line is worth reading.
@@ -20,15 +22,15 @@ class Meter {
   // One line on the screen and in train.jsonl; nothing when nothing was added.
   void report(const Progress& progress, double rate, double seconds, std::optional<double> seconds_left);
   // The time since the last line does not count as training: a validation or a save took it.
-  void forget_time() { since_ = Clock::now(); }
+  void forget_time() { since_ = clock_(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - since_).count(); }
+  double elapsed() const { return clock_() - since_; }
 
   Reporter& reporter_;
   TrainLog& log_;
-  Clock::time_point since_ = Clock::now();
+  const Clock clock_;
+  double since_ = clock_();
   double loss_ = 0, negative_log_likelihood_ = 0;
   int64_t tokens_ = 0;
 };

@@ -1,9 +1,10 @@
 // One training run: takes up the state, updates, validates, saves, and leaves a model.
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "gloss/data/batches.h"
 #include "gloss/data/corpus.h"
@@ -26,12 +27,6 @@ namespace {
 constexpr int64_t kBadSteps = 10;  // in a row, before training gives up
 constexpr double kSaveSeconds = 300;
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 // Lines that name a batch: "lines 4, 17, 9 and 61 others".
 std::string lines_of(const std::vector<data::TokenBatch>& batches) {
   constexpr size_t kShown = 3;
@@ -50,7 +45,7 @@ class Run {
  public:
   // Throws Error for all that can be wrong with options and texts before the folder changes; then takes up
   // the state that is there, or begins.
-  Run(const TrainOptions& options, Reporter& reporter);
+  Run(const TrainOptions& options, Reporter& reporter, Clock clock);
   Outcome train(const std::atomic<bool>& stop);
 
  private:
@@ -70,11 +65,12 @@ class Run {
   ValidationScores judge(std::span<const float> values);
   bool improves(const ValidationScores& scores, const Candidate& than) const;
   void tell(const ValidationScores& scores, bool best);
-  double seconds() const { return seconds_before_ + seconds_since(started_); }
+  double seconds() const { return seconds_before_ + clock_() - started_; }
 
   // What is given.
   const TrainOptions options_;
   Reporter& reporter_;
+  const Clock clock_;
   const data::ParallelCorpus corpus_, validation_corpus_;
   OutputFolder output_;
   const text::Tokenizer tokenizer_;
@@ -89,12 +85,13 @@ class Run {
   std::optional<Meter> meter_;
   int64_t epoch_batches_ = 0;  // in the last whole epoch that this process saw
   double seconds_before_ = 0;  // that earlier pieces of the run took
-  Clock::time_point started_ = Clock::now(), last_save_ = started_;
+  double started_ = clock_(), last_save_ = started_;
 };
 
-Run::Run(const TrainOptions& options, Reporter& reporter)
+Run::Run(const TrainOptions& options, Reporter& reporter, Clock clock)
     : options_(options),
       reporter_(reporter),
+      clock_(std::move(clock)),
       corpus_(options_.train[0], options_.train[1], invalid_utf8(options_)),
       validation_corpus_(options_.valid[0], options_.valid[1], invalid_utf8(options_)),
       output_(options_, identity(options_, corpus_.fingerprint(), validation_corpus_.fingerprint())),
@@ -126,7 +123,7 @@ void Run::take_up_or_begin() {
 }
 
 Outcome Run::train(const std::atomic<bool>& stop) {
-  started_ = last_save_ = Clock::now();
+  started_ = last_save_ = clock_();
   if (const auto limit = reached_limit(options_, progress_, seconds())) {
     if (const auto scores = output_.final_scores(progress_.update)) {
       output_.end();
@@ -136,7 +133,7 @@ Outcome Run::train(const std::atomic<bool>& stop) {
     }
   }
   log_.emplace(output_.path() / "train.jsonl", progress_.log_lines);
-  meter_.emplace(reporter_, *log_);
+  meter_.emplace(reporter_, *log_, clock_);
   if (output_.state().exists()) {
     std::string message =
         fmt::format("going on after update {} (epoch {})", progress_.update, epoch_number(progress_));
@@ -223,7 +220,7 @@ bool Run::validation_due(bool epoch_ended) const {
 }
 
 bool Run::save_due() const {
-  if (options_.save_every == 0) return seconds_since(last_save_) > kSaveSeconds;
+  if (options_.save_every == 0) return clock_() - last_save_ > kSaveSeconds;
   return progress_.update % options_.save_every == 0;
 }
 
@@ -239,7 +236,7 @@ void Run::save() {
   progress_.seconds = seconds();
   progress_.log_lines = log_->lines();
   output_.state().save(learner_.model().parameters(), learner_.optimiser(), progress_);
-  last_save_ = Clock::now();
+  last_save_ = clock_();
   meter_->forget_time();
 }
 
@@ -344,9 +341,10 @@ Outcome Run::finish(const std::string& limit) {
 
 }  // namespace
 
-Outcome run(const Typed<TrainOptions>& options, Reporter& reporter, const std::atomic<bool>& stop) {
+Outcome run(const Typed<TrainOptions>& options, Reporter& reporter, const std::atomic<bool>& stop,
+            const Clock& clock) {
   try {
-    return Run(resolve(options), reporter).train(stop);
+    return Run(resolve(options), reporter, clock).train(stop);
   } catch (const std::filesystem::filesystem_error& error) {
     fail("cannot read or change {}: {}", error.path1().string(), error.code().message());
   }

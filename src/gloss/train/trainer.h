@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "gloss/base/options.h"
+#include "gloss/train/clock.h"
 #include "gloss/train/options.h"
 
 namespace gloss::train {
@@ -36,6 +37,7 @@ struct Outcome {
 // few updates and validations) and `training` (the state). Throws Error for bad input before any work, when
 // ten batches in a row gave numbers that are none, and when something cannot be written; the last state stays
 // as it was.
-Outcome run(const Typed<TrainOptions>& options, Reporter& reporter, const std::atomic<bool>& stop);
+Outcome run(const Typed<TrainOptions>& options, Reporter& reporter, const std::atomic<bool>& stop,
+            const Clock& clock = steady_seconds);
 
 }  // namespace gloss::train
