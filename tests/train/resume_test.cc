@@ -192,6 +192,49 @@ TEST(Resume, StopsWhereItIsTold) {
   EXPECT_EQ(bytes_of(whole / "train.jsonl"), log);
 }
 
+// The line of progress comes right before the validation, which is then put off.
+TEST(Resume, PutsOffAValidationThatIsStopped) {
+  LongTask task;
+  task.set("max-updates", "60").set("validate-every", "7").set("valid-metric", "bleu").into("whole");
+  train(task);
+  const fs::path whole = task.output();
+  for (const int64_t update : {7, 28, 56}) {
+    for (const int64_t limit : {update, int64_t{60}}) {  // at a limit and before it
+      SCOPED_TRACE(fmt::format("stopped at {} of {}", update, limit));
+      task.into(fmt::format("{}-of-{}", update, limit)).set("max-updates", std::to_string(limit));
+      Recorder recorder;
+      const Outcome outcome = stop_at(task, fmt::format("update {} ", update), recorder);
+      EXPECT_EQ(outcome.kind, Outcome::Kind::interrupted);
+      EXPECT_EQ(outcome.updates, update);
+      const auto validated = testing::HasSubstr(fmt::format("update {}: validation", update));
+      EXPECT_THAT(recorder.messages, testing::Not(testing::Contains(validated)));
+      EXPECT_EQ(progress_of(task.output()).at("validation_pending"), true);
+      EXPECT_EQ(train(task, recorder).kind, Outcome::Kind::trained);
+      EXPECT_THAT(recorder.messages, testing::Contains(validated));
+      train(task.set("max-updates", "60"));
+      expect_same_run(whole, task.output());
+    }
+  }
+}
+
+// After the last update the last models are judged, and their mean. Stopped there, the run ends another time.
+TEST(Resume, EndsAnotherTimeWhenItsEndIsStopped) {
+  LongTask task;
+  task.set("max-updates", "60").into("whole");
+  Recorder whole_run;
+  train(task, whole_run);
+  const fs::path whole = task.output();
+  const std::string last = "update 60: validation";
+  ASSERT_THAT(whole_run.messages, testing::Contains(testing::HasSubstr(last)));
+  task.into("stopped");
+  Recorder recorder;
+  EXPECT_EQ(stop_at(task, last, recorder).kind, Outcome::Kind::interrupted);
+  EXPECT_THAT(recorder.messages, testing::Not(testing::Contains(testing::HasSubstr("the mean of"))));
+  EXPECT_EQ(train(task, recorder).kind, Outcome::Kind::trained);
+  EXPECT_THAT(recorder.messages, testing::Contains(testing::HasSubstr("the mean of")));
+  expect_same_run(whole, task.output());
+}
+
 // --overwrite starts anew, but not over its own beginning: whoever gives an interrupted command again wants
 // to go on.
 TEST(Resume, GoesOnWithACommandThatOverwrites) {

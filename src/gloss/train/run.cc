@@ -45,8 +45,8 @@ class Run {
  public:
   // Throws Error for all that can be wrong with options and texts before the folder changes; then takes up
   // the state that is there, or begins.
-  Run(const TrainOptions& options, Reporter& reporter, Clock clock);
-  Outcome train(const std::atomic<bool>& stop);
+  Run(const TrainOptions& options, Reporter& reporter, const std::atomic<bool>& stop, Clock clock);
+  Outcome train();
 
  private:
   void take_up_or_begin();
@@ -59,17 +59,19 @@ class Run {
   void validate();
   void save();
   void report();
-  Outcome interrupted();
+  Outcome interrupted() const;
   Outcome finish(const std::string& limit);
 
-  ValidationScores judge(std::span<const float> values);
+  std::optional<ValidationScores> judge(std::span<const float> values);
   bool improves(const ValidationScores& scores, const Candidate& than) const;
   void tell(const ValidationScores& scores, bool best);
   double seconds() const { return seconds_before_ + clock_() - started_; }
+  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
 
   // What is given.
   const TrainOptions options_;
   Reporter& reporter_;
+  const std::atomic<bool>& stop_;
   const Clock clock_;
   const data::ParallelCorpus corpus_, validation_corpus_;
   OutputFolder output_;
@@ -88,9 +90,10 @@ class Run {
   double started_ = clock_(), last_save_ = started_;
 };
 
-Run::Run(const TrainOptions& options, Reporter& reporter, Clock clock)
+Run::Run(const TrainOptions& options, Reporter& reporter, const std::atomic<bool>& stop, Clock clock)
     : options_(options),
       reporter_(reporter),
+      stop_(stop),
       clock_(std::move(clock)),
       corpus_(options_.train[0], options_.train[1], invalid_utf8(options_)),
       validation_corpus_(options_.valid[0], options_.valid[1], invalid_utf8(options_)),
@@ -122,7 +125,7 @@ void Run::take_up_or_begin() {
   seconds_before_ = progress_.seconds;
 }
 
-Outcome Run::train(const std::atomic<bool>& stop) {
+Outcome Run::train() {
   started_ = last_save_ = clock_();
   if (const auto limit = reached_limit(options_, progress_, seconds())) {
     if (const auto scores = output_.final_scores(progress_.update)) {
@@ -145,12 +148,19 @@ Outcome Run::train(const std::atomic<bool>& stop) {
 
   std::vector<data::TokenBatch> batches;
   while (true) {
+    if (stopped()) {
+      save();
+      return interrupted();
+    }
+    if (progress_.validation_pending) {
+      validate();
+      continue;
+    }
     if (const auto limit = reached_limit(options_, progress_, seconds())) return finish(*limit);
-    if (stop.load(std::memory_order_relaxed)) return interrupted();
     const bool epoch_ended = !next_batches(batches);
     if (!batches.empty()) update(batches);
     if (epoch_ended) end_of_epoch();
-    // Never a state between the end of an epoch and its validation, which would be lost.
+    // No state between the end of an epoch and its validation, which would be lost, unless it says so.
     if (validation_due(epoch_ended)) {
       validate();
     } else if (save_due()) {
@@ -244,13 +254,14 @@ bool Run::improves(const ValidationScores& scores, const Candidate& than) const 
   return better(scores, than, options_.valid_metric);
 }
 
-// Scores of a model with other numbers.
-ValidationScores Run::judge(std::span<const float> values) {
+// Scores of a model with other numbers; nothing when the run was stopped meanwhile.
+std::optional<ValidationScores> Run::judge(std::span<const float> values) {
   const std::span<float> own = learner_.model().parameters().values();
-  if (values.data() == own.data()) return validation_(context_, learner_.model());
+  const auto asked = [this] { return stopped(); };
+  if (values.data() == own.data()) return validation_(context_, learner_.model(), asked);
   const std::vector<float> training(own.begin(), own.end());
   std::ranges::copy(values, own.begin());
-  const ValidationScores scores = validation_(context_, learner_.model());
+  const auto scores = validation_(context_, learner_.model(), asked);
   std::ranges::copy(training, own.begin());
   return scores;
 }
@@ -270,7 +281,10 @@ void Run::tell(const ValidationScores& scores, bool best) {
 void Run::validate() {
   report();
   const std::span<const float> values = learner_.shown();
-  const ValidationScores scores = judge(values);
+  const std::optional<ValidationScores> judged = judge(values);
+  progress_.validation_pending = !judged;
+  if (!judged) return;
+  const ValidationScores& scores = *judged;
   const bool improved = improves(scores, {progress_.best_update, progress_.best});
   progress_.last_validation = progress_.update;
   progress_.bad_validations = improved ? 0 : progress_.bad_validations + 1;
@@ -287,8 +301,7 @@ void Run::validate() {
   save();
 }
 
-Outcome Run::interrupted() {
-  save();
+Outcome Run::interrupted() const {
   return {Outcome::Kind::interrupted,
           fmt::format("interrupted after update {}: the same command goes on", progress_.update),
           progress_.update, progress_.best.perplexity, progress_.best.bleu};
@@ -303,7 +316,9 @@ Outcome Run::finish(const std::string& limit) {
   Candidate best{progress_.best_update, progress_.best};
   std::vector<int64_t> averaged = progress_.validated;
   if (progress_.update > progress_.last_validation) {  // a limit came between two validations
-    const ValidationScores scores = judge(learner_.shown());
+    const std::optional<ValidationScores> judged = judge(learner_.shown());
+    if (!judged) return interrupted();
+    const ValidationScores& scores = *judged;
     const bool improved = improves(scores, best);
     state.keep(progress_.update, learner_.shown());
     note_validated(averaged, progress_.update, scores, options_.average);
@@ -318,7 +333,9 @@ Outcome Run::finish(const std::string& limit) {
   std::vector<float> values = state.mean({best.update}, size);
   if (averaged.size() > 1) {
     std::vector<float> mean = state.mean(averaged, size);
-    const ValidationScores scores = judge(mean);
+    const std::optional<ValidationScores> judged = judge(mean);
+    if (!judged) return interrupted();
+    const ValidationScores& scores = *judged;
     const bool improved = improves(scores, best);
     reporter_.message(fmt::format("the mean of the last {} models: validation {}: {}", averaged.size(),
                                   text_of(scores),
@@ -344,7 +361,7 @@ Outcome Run::finish(const std::string& limit) {
 Outcome run(const Typed<TrainOptions>& options, Reporter& reporter, const std::atomic<bool>& stop,
             const Clock& clock) {
   try {
-    return Run(resolve(options), reporter, clock).train(stop);
+    return Run(resolve(options), reporter, stop, clock).train();
   } catch (const std::filesystem::filesystem_error& error) {
     fail("cannot read or change {}: {}", error.path1().string(), error.code().message());
   }

@@ -19,6 +19,7 @@ std::string progress_text(const Progress& p) {
   j["seconds"] = p.seconds;
   j["log_lines"] = p.log_lines;
   j["last_validation"] = p.last_validation;
+  j["validation_pending"] = p.validation_pending;
   j["bad_validations"] = p.bad_validations;
   j["best_update"] = p.best_update;
   j["best_perplexity"] = p.best.perplexity;
@@ -40,6 +41,7 @@ Progress parse_progress(const std::string& text, const std::string& name) {
   p.seconds = j.number("seconds");
   p.log_lines = j.whole("log_lines", count);
   p.last_validation = j.whole("last_validation", count_or_none);
+  p.validation_pending = j.flag("validation_pending", false);
   p.bad_validations = j.whole("bad_validations", count);
   p.best_update = j.whole("best_update", count_or_none);
   p.best = {j.number("best_perplexity"), j.number("best_bleu")};

@@ -14,14 +14,15 @@
 namespace gloss::train {
 
 struct Progress {
-  int64_t update = 0;             // made so far; skipped ones do not count
-  data::StreamPosition position;  // of the next batch
-  int64_t target_tokens = 0;      // learnt from in all
-  double seconds = 0;             // of training in all
-  int64_t log_lines = 0;          // of train.jsonl
-  int64_t last_validation = -1;   // the update of it; -1: none yet
-  int64_t bad_validations = 0;    // since the best one
-  int64_t best_update = -1;       // the update of the best validation; -1: none yet
+  int64_t update = 0;               // made so far; skipped ones do not count
+  data::StreamPosition position;    // of the next batch
+  int64_t target_tokens = 0;        // learnt from in all
+  double seconds = 0;               // of training in all
+  int64_t log_lines = 0;            // of train.jsonl
+  int64_t last_validation = -1;     // the update of it; -1: none yet
+  bool validation_pending = false;  // of this update: it was stopped, and is the first thing to do
+  int64_t bad_validations = 0;      // since the best one
+  int64_t best_update = -1;         // the update of the best validation; -1: none yet
   ValidationScores best;
   int64_t bad_steps = 0;           // steps skipped for NaN or infinity, in a row
   int64_t skipped_steps = 0;       // the same in all

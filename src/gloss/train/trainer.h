@@ -34,9 +34,10 @@ struct Outcome {
 
 // Trains, or goes on with the run that options.output holds, bit for bit as if it had not stopped. The folder
 // then has the best model so far in Hugging Face's layout, gloss.json (a summary), train.jsonl (a line every
-// few updates and validations) and `training` (the state). Throws Error for bad input before any work, when
-// ten batches in a row gave numbers that are none, and when something cannot be written; the last state stays
-// as it was.
+// few updates and validations) and `training` (the state). `stop` is asked after each update and each batch
+// of a validation. Throws UsageError for options that are not allowed, Error for bad input before any work,
+// when ten batches in a row gave numbers that are none, and when something cannot be written; the last state
+// stays as it was.
 Outcome run(const Typed<TrainOptions>& options, Reporter& reporter, const std::atomic<bool>& stop,
             const Clock& clock = steady_seconds);
 

@@ -20,12 +20,14 @@ Validation::Validation(const data::ParallelCorpus& corpus, const text::Tokenizer
       batches_(data::validation_batches(corpus, tokenizer, batch_tokens)),
       bleu_(bleu) {}
 
-ValidationScores Validation::operator()(Context& context, const models::Model& model) const {
+std::optional<ValidationScores> Validation::operator()(Context& context, const models::Model& model,
+                                                       const std::function<bool()>& stopped) const {
   ValidationScores scores;
   double total = 0;
   int64_t tokens = 0;
   std::vector<std::string> hypotheses, references;
   for (const data::TokenBatch& batch : batches_.batches) {
+    if (stopped()) return std::nullopt;
     autograd::Tape<float> tape(context);
     for (const float value : model.log_probabilities(tape, batch.source, batch.target)) total -= value;
     tokens += batch.target.offsets.total();

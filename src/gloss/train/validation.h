@@ -1,6 +1,8 @@
 // Judging a model on parallel text it does not learn from.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,9 @@ class Validation {
   // The corpus must outlive this object. Throws Error when it holds no pair with text on both sides.
   Validation(const data::ParallelCorpus& corpus, const text::Tokenizer& tokenizer, int64_t batch_tokens,
              bool bleu);
-  ValidationScores operator()(Context& context, const models::Model& model) const;
+  // Asks before each batch whether to stop, and then gives nothing.
+  std::optional<ValidationScores> operator()(Context& context, const models::Model& model,
+                                             const std::function<bool()>& stopped) const;
 
  private:
   const data::ParallelCorpus& corpus_;
