@@ -17,6 +17,39 @@ train() {
   (start "$@")
 }
 
+# begin FOLDER OPTIONS...: the same in the background, as $pid; what it says is read by hear and end, so that nothing
+# here waits for a time to pass.
+mkfifo messages
+begin() {
+  start "$@" 2>messages &
+  pid=$!
+  exec {heard}<messages
+  : >log
+}
+
+# hear PATTERN: reads until a line matches (extended regular expression)
+hear() {
+  local line
+  while IFS= read -r line <&"$heard"; do
+    printf '%s\n' "$line" >>log
+    [[ ! $line =~ $1 ]] || return 0
+  done
+  fail "it never said '$1': $(cat log)"
+}
+
+# end STATUS...: it ends with one of these; log has all that it said
+end() {
+  local status=0
+  wait $pid 2>/dev/null || status=$?
+  cat <&"$heard" >>log
+  exec {heard}<&-
+  [[ " $* " == *" $status "* ]] || fail "it ended with status $status, not $*: $(cat log)"
+}
+
+said() { # said PATTERN
+  grep -qE -- "$1" log || fail "it should have said '$1': $(cat log)"
+}
+
 # train_on SRC TGT: on other texts, into a new folder
 train_on() {
   "$GLOSS" train "${options[@]}" "${valid[@]}" --train "$1" "$2" --output "${@:3}"
@@ -34,52 +67,42 @@ expect_same_run() {
   cmp "$1/model.safetensors" "$2/model.safetensors" || fail "$1 and $2 have different models"
 }
 
-wait_for() { # wait_for FILE PATTERN
-  for _ in {1..600}; do
-    ! grep -qE -- "$2" "$1" 2>/dev/null || return 0
-    sleep 0.05
-  done
-  fail "$1 never said '$2': $(cat "$1")"
-}
-
 # SIGTERM and SIGINT save and leave; a second process stays out meanwhile; the same command goes on.
 for signal in TERM INT; do
-  start "$signal" --patience 0 --validate-every 40 2>log &
-  pid=$!
-  wait_for log 'update 40:'
+  begin "$signal" --patience 0 --validate-every 40
+  hear 'update 40:'
   expect_failure 1 "another process is training into $signal: wait for it to end" \
     train "$signal" --patience 0 --validate-every 40
   kill -"$signal" $pid
-  status=0
-  wait $pid || status=$?
-  expect_equal "status after SIG$signal" $status $((128 + $(kill -l $signal)))
-  wait_for log 'interrupted after update [0-9]+: the same command goes on'
+  end $((128 + $(kill -l $signal)))
+  said 'interrupted after update [0-9]+: the same command goes on'
   updates=$(($(sed -nE 's/^interrupted after update ([0-9]+).*/\1/p' log) + 30))
   train "$signal" --patience 0 --validate-every 40 --max-updates $updates 2>log
-  wait_for log 'going on after update'
-  wait_for log "stopped after $updates updates"
+  said 'going on after update'
+  said "stopped after $updates updates"
   train whole --overwrite --patience 0 --validate-every 40 --max-updates $updates 2>/dev/null
   expect_same_run whole "$signal"
 done
 
 # kill -9, thrice, on another number of threads each time.
 for threads in 1 2 3; do
-  start killed --save-every 7 --max-updates 150 --threads $threads 2>log &
-  pid=$!
-  wait_for log 'update [0-9]+: validation|nothing to do' # it may be quicker than we are
+  begin killed --save-every 7 --patience 0 --threads $threads
+  hear 'update [0-9]+: validation'
   kill -KILL $pid
-  wait $pid 2>/dev/null || true
+  end 137
   "$GLOSS" translate killed <dates/test.src >out.txt || fail "no whole model after kill -9"
   expect_equal "lines translated" "$(wc -l <out.txt)" "$(wc -l <dates/test.src)"
 done
-train killed --save-every 7 --max-updates 150 2>/dev/null
-train whole --overwrite --save-every 7 --max-updates 150 2>/dev/null
+train killed --save-every 7 --patience 0 --max-updates 1 2>log # it is further already, and says how far
+updates=$(($(sed -nE 's/^going on after update ([0-9]+).*/\1/p' log) + 30))
+train killed --save-every 7 --patience 0 --max-updates $updates 2>/dev/null
+train whole --overwrite --save-every 7 --patience 0 --max-updates $updates 2>/dev/null
 expect_same_run whole killed
 
 # Given again, a finished run is left alone.
 touch -d '2001-01-01' whole/model.safetensors
-train whole --save-every 7 --max-updates 150 2>log
-wait_for log 'nothing to do: whole holds this run, which ended after 150 updates'
+train whole --save-every 7 --max-updates $updates 2>log
+said "nothing to do: whole holds this run, which ended after $updates updates"
 expect_equal "year of the model" "$(date -r whole/model.safetensors +%Y)" 2001
 cp -r whole before
 
@@ -91,20 +114,20 @@ expect_failure 1 'foreign holds a model already: .*--overwrite' train foreign
 [[ ! -e foreign/training ]] || fail "a refused folder was written into"
 sed '1s/$/ x/' dates/train.src >changed.src
 expect_failure 1 'whole holds a run on another training text' \
-  train_on changed.src dates/train.iso whole --save-every 7 --max-updates 150
+  train_on changed.src dates/train.iso whole --save-every 7 --max-updates $updates
 
 # A full disk: the state and the model of before stay, the exit status is 1, and the run goes on later.
 full() (
   trap '' XFSZ # as on a full disk, write() then fails instead of ending the program
   ulimit -f 12 # KiB: the model fits, the state does not
-  train whole --save-every 7 --max-updates 300
+  train whole --save-every 7 --max-updates $((updates + 150))
 )
 status=0
 full 2>log || status=$?
 expect_equal "status with a full disk" $status 1
 grep -qE '^gloss: cannot write .*(intact)' log || fail "a full disk should be said in one sentence: $(cat log)"
 expect_same_run whole before
-train whole --save-every 7 --max-updates 160 2>/dev/null
+train whole --save-every 7 --max-updates $((updates + 10)) 2>/dev/null
 
 # Folders that cannot be written to are told before any work.
 expect_failure 1 'cannot .*the folder /proc/' train /proc/model
