@@ -18,19 +18,26 @@ namespace {
 
 // Written by the signal handler, which can reach nothing but what is static.
 std::atomic<bool> stop_training{false};
-volatile std::sig_atomic_t stopping_signal = 0;
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only store what needs no lock");
+std::atomic<int> stopping_signal{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "a signal handler may only store what needs no lock");
 
+// The first signal saves and leaves; a second one, of whichever kind and on whichever thread, ends the
+// program at once.
 void handle_stop(int signal) {
-  stopping_signal = signal;
-  stop_training.store(true);
+  int none = 0;
+  if (stopping_signal.compare_exchange_strong(none, signal)) {
+    stop_training.store(true);
+  } else {
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);  // comes when this function returns
+  }
 }
 
-// The first signal saves and leaves; a second one ends the program at once.
 void install_stop_handlers() {
   struct sigaction action {};
   action.sa_handler = handle_stop;
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  action.sa_flags = SA_RESTART;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);
@@ -81,7 +88,7 @@ int run(const Typed<train::TrainOptions>& options) {
   reporter.message(outcome.reason);
   // As a shell reports a program that a signal ended: what follows in a script must not take the model for
   // finished.
-  return outcome.kind == train::Outcome::Kind::interrupted ? 128 + static_cast<int>(stopping_signal) : 0;
+  return outcome.kind == train::Outcome::Kind::interrupted ? 128 + stopping_signal.load() : 0;
 }
 
 }  // namespace

@@ -84,6 +84,34 @@ for signal in TERM INT; do
   expect_same_run whole "$signal"
 done
 
+# A second signal of the other kind leaves at once. Both come to a program that is held, so that it cannot end in
+# between; what was saved before stays.
+for signals in "TERM INT" "INT TERM"; do
+  folder=twice-${signals% *}
+  begin "$folder" --patience 0 --validate-every 40 --threads 1
+  hear 'update 80: validation'
+  kill -STOP $pid
+  for signal in $signals; do kill -"$signal" $pid; done
+  kill -CONT $pid
+  end 130 143
+  ! grep -q interrupted log || fail "it took its time after a second signal: $(cat log)"
+  train "$folder" --patience 0 --validate-every 40 --max-updates 1 2>log
+  said 'going on after update [0-9]+'
+done
+
+# --overwrite goes on over its own beginning, and starts anew over anything else.
+begin over --patience 0 --validate-every 40 --overwrite
+hear 'update 40:'
+kill -TERM $pid
+end 143
+updates=$(($(sed -nE 's/^interrupted after update ([0-9]+).*/\1/p' log) + 30))
+train over --patience 0 --validate-every 40 --overwrite --max-updates $updates 2>log
+said 'going on after update [0-9]+ .*--overwrite began'
+train whole --overwrite --patience 0 --validate-every 40 --max-updates $updates 2>/dev/null
+expect_same_run whole over
+train over --patience 0 --validate-every 40 --overwrite --max-updates 3 2>log
+said 'stopped after 3 updates'
+
 # kill -9, thrice, on another number of threads each time.
 for threads in 1 2 3; do
   begin killed --save-every 7 --patience 0 --threads $threads
