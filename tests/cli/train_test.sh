@@ -211,3 +211,39 @@ expect_failure 2 'dropout.*from 0 to below 1.*1.5' train new --dropout 1.5
 expect_failure 2 'max-updates.*many' train new --max-updates many
 expect_failure 2 'preset.*tiny' train new --preset huge
 expect_failure 2 '--help' train new --epochs 3
+
+# A run that cannot begin leaves what was there, model or not, and does not claim the folder.
+failing() { # failing PATTERN COMMAND...: status 1, and the last line says the pattern
+  local status=0
+  "${@:2}" 2>log || status=$?
+  expect_equal "status of '${*:2}'" $status 1
+  tail -n 1 log | grep -qE -- "$1" || fail "'${*:2}' should end with something like '$1', not: $(cat log)"
+}
+printf '\n%.0s' {1..600} >blank.src
+cp -r whole kept
+failing 'no pair of blank.src and' train_on blank.src dates/train.iso kept --overwrite
+"$GLOSS" translate kept <dates/test.src >out.txt || fail "the model is gone after a run that could not begin"
+failing 'no pair of blank.src and' train_on blank.src dates/train.iso claimed
+train claimed --max-updates 2 2>log || fail "a run that never began claims the folder: $(cat log)"
+mkdir mine
+echo mine >mine/train.jsonl
+expect_failure 1 'mine holds a file train.jsonl that no run put there' train mine --max-updates 2
+expect_equal "a file of the user's" "$(cat mine/train.jsonl)" mine
+
+# What a run needs later is looked for when it goes on, and the message says the way out.
+cp -r whole lame
+rm "$(find lame/training -name 'parameters-*' | sort | tail -n 1)"
+failing 'parameters-.* does not exist.*remove the folder lame/training and give --overwrite' \
+  train lame --save-every 7 --max-updates $((updates + 300))
+for file in state.safetensors run.json; do
+  rm -rf lame && cp -r whole lame && : >lame/training/$file
+  failing "$file.*--overwrite" train lame --save-every 7 --max-updates $((updates + 300))
+done
+
+# Numbers that cannot work, and more memory than there is.
+expect_failure 2 '--adam-epsilon must be a number from 1e-20 to 1' train new --adam-epsilon 0
+expect_failure 2 '--encoder-layers must be a whole number from 0 to 1000' \
+  "$GLOSS" train --encoder-layers 2147483648
+failing 'would take about [0-9]+ MB of memory, and this machine has [0-9]+: ask for a smaller --batch-tokens' \
+  "$GLOSS" train "${valid[@]}" "${train_texts[@]}" --vocab-size 150 --encoder-layers 1000 --encoder-ff 16777216 \
+  --output huge

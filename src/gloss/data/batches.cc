@@ -238,8 +238,11 @@ void BatchStream::seek(const StreamPosition& position) {
   require(position.window < windows_,
           "the training data have {} windows, not {}: the corpus or its options changed", windows_,
           position.window + 1);
-  stop_preparing();
-  window_.reset();
+  const bool elsewhere = position.epoch != position_.epoch || position.window != position_.window;
+  if (elsewhere) {
+    stop_preparing();
+    window_.reset();
+  }
   position_ = position;
   const auto batches = static_cast<int64_t>(current_window().batches.size());
   require(position.window_batch <= batches && position.batch >= position.window_batch,

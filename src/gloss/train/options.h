@@ -103,16 +103,18 @@ struct TrainOptions {
     visit(
         Field("preset", "NAME", "size of the model").one_of({"tiny", "small", "base", "big"}).group("Model"),
         self.preset);
-    visit(Field("d-model", "N", "width; 0: the preset's").at_least(0).group("Model"), self.d_model);
-    visit(Field("encoder-layers", "N", "0: the preset's").at_least(0).group("Model"), self.encoder_layers);
-    visit(Field("decoder-layers", "N", "0: the preset's").at_least(0).group("Model"), self.decoder_layers);
-    visit(Field("encoder-heads", "N", "0: the preset's").at_least(0).group("Model"), self.encoder_heads);
-    visit(Field("decoder-heads", "N", "0: the preset's").at_least(0).group("Model"), self.decoder_heads);
+    visit(Field("d-model", "N", "width; 0: the preset's").range(0, 1 << 24).group("Model"), self.d_model);
+    visit(Field("encoder-layers", "N", "0: the preset's").range(0, 1000).group("Model"), self.encoder_layers);
+    visit(Field("decoder-layers", "N", "0: the preset's").range(0, 1000).group("Model"), self.decoder_layers);
+    visit(Field("encoder-heads", "N", "0: the preset's").range(0, 1 << 24).group("Model"),
+          self.encoder_heads);
+    visit(Field("decoder-heads", "N", "0: the preset's").range(0, 1 << 24).group("Model"),
+          self.decoder_heads);
     visit(Field("encoder-ff", "N", "width of the feed-forward layer; 0: the preset's")
-              .at_least(0)
+              .range(0, 1 << 24)
               .group("Model"),
           self.encoder_ff);
-    visit(Field("decoder-ff", "N", "0: the preset's").at_least(0).group("Model"), self.decoder_ff);
+    visit(Field("decoder-ff", "N", "0: the preset's").range(0, 1 << 24).group("Model"), self.decoder_ff);
     visit(Field("activation", "F", "of the feed-forward layer")
               .choices<Activation>(
                   {{Activation::relu, "relu"}, {Activation::swish, "swish"}, {Activation::gelu, "gelu"}})
@@ -158,7 +160,7 @@ struct TrainOptions {
           self.schedule);
     visit(Field("adam-beta1", "B", "").range_below(0, 1).group("Learning"), self.adam_beta1);
     visit(Field("adam-beta2", "B", "").range_below(0, 1).group("Learning"), self.adam_beta2);
-    visit(Field("adam-epsilon", "E", "").at_least(0).group("Learning"), self.adam_epsilon);
+    visit(Field("adam-epsilon", "E", "").range(1e-20, 1).group("Learning"), self.adam_epsilon);
     visit(Field("clip-norm", "N", "largest norm of a gradient; 0: no limit").at_least(0).group("Learning"),
           self.clip_norm);
     visit(Field("label-smoothing", "E", "share of probability for other pieces")

@@ -30,6 +30,13 @@ std::string value_text(const nlohmann::json& value) {
 constexpr const char* kChoices =
     "give the options of that run to go on with it, another --output, or --overwrite to start anew";
 
+// What a run writes beside config.json and the folder of its state.
+constexpr const char* kFiles[] = {"model.safetensors",    "generation_config.json",
+                                  "gloss.json",           "train.jsonl",
+                                  "source.spm",           "target.spm",
+                                  "vocab.json",           "target_vocab.json",
+                                  "tokenizer_config.json"};
+
 // In run.json, besides what identity() says: --overwrite began the run, which has not ended.
 constexpr const char* kOverwriting = "overwriting";
 
@@ -102,27 +109,37 @@ bool OutputFolder::is_overwriting() const {
 }
 
 void OutputFolder::require_same_run() const {
-  const nlohmann::json saved = io::read_json(run_file());
-  require(saved.is_object(), "{}: a JSON object is expected; give --overwrite to start anew",
-          run_file().string());
+  nlohmann::json saved;
+  try {
+    saved = io::JsonObject::read(run_file()).json();
+  } catch (const Error& error) {
+    fail("{}; or give --overwrite to start anew", error.what());
+  }
   if (const auto found = difference(saved)) fail("{}: {}", *found, kChoices);
 }
 
 void OutputFolder::require_no_foreign_model() const {
   require(!fs::exists(path_ / "config.json"),
           "{} holds a model already: give another --output, or --overwrite to replace it", path_.string());
+  if (fs::exists(begun_file())) return;  // a run that died while it began left them
+  for (const char* file : kFiles) {
+    require(!fs::exists(path_ / file),
+            "{} holds a file {} that no run put there: give another --output, or --overwrite to replace it",
+            path_.string(), file);
+  }
 }
 
 void OutputFolder::begin(const text::Tokenizer& tokenizer) const {
+  io::write_file_atomically(begun_file(), "");
   fs::remove(path_ / "config.json");
   state_.clear();
-  for (const char* file : {"model.safetensors", "generation_config.json", "gloss.json", "train.jsonl"})
-    fs::remove(path_ / file);
+  for (const char* file : kFiles) fs::remove(path_ / file);
   fs::remove(run_file());
   tokenizer.save(path_);
   auto run = nlohmann::ordered_json::parse(identity_);
   if (options_.overwrite) run[kOverwriting] = true;
   io::write_json(run_file(), run);
+  fs::remove(begun_file());
 }
 
 void OutputFolder::end() const {

@@ -69,6 +69,8 @@ class OutputFolder {
  private:
   std::filesystem::path training() const { return path_ / "training"; }
   std::filesystem::path run_file() const { return training() / "run.json"; }
+  // There while the first files are written, before run.json is.
+  std::filesystem::path begun_file() const { return training() / "begun"; }
   std::optional<std::string> difference(const nlohmann::json& saved) const;
   bool is_overwriting() const;
   void require_same_run() const;

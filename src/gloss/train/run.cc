@@ -101,16 +101,17 @@ Run::Run(const TrainOptions& options, Reporter& reporter, const std::atomic<bool
       tokenizer_(output_.continues() ? text::Tokenizer::load(output_.path())
                                      : make_tokenizer(options_, corpus_.pairs(), reporter)),
       context_(static_cast<int>(options_.threads)),
-      learner_(options_, model_config(options_, tokenizer_), context_),
+      learner_(options_, affordable(options_, model_config(options_, tokenizer_), corpus_.pairs()), context_),
       stream_(corpus_, tokenizer_, batch_options(options_)),
       validation_(validation_corpus_, tokenizer_, options_.batch_tokens,
                   options_.valid_metric == ValidMetric::bleu) {
   const auto& parameters = learner_.model().parameters();
   const size_t size = parameters.values().size();
+  const double bytes = memory_estimate(options_, learner_.model().transformer().config(), corpus_.pairs());
   reporter_.message(fmt::format(
-      "{} parameters; about {} MB of memory; {} training and {} validation pairs; {} pieces; {} threads",
-      parameters.count(), memory_estimate(options_, learner_.model().transformer().config(), size) >> 20,
-      corpus_.pairs(), validation_corpus_.pairs(), tokenizer_.target_vocabulary().size(), options_.threads));
+      "{} parameters; about {:.0f} MB of memory; {} training and {} validation pairs; {} pieces; {} threads",
+      parameters.count(), bytes / 0x1p20, corpus_.pairs(), validation_corpus_.pairs(),
+      tokenizer_.target_vocabulary().size(), options_.threads));
   if (const int64_t replaced = corpus_.replaced_lines() + validation_corpus_.replaced_lines(); replaced > 0)
     reporter_.message(fmt::format("invalid UTF-8 was replaced in {} lines", replaced));
   output_.require_room(StateFolder::bytes_needed(size, options_));
@@ -118,7 +119,12 @@ Run::Run(const TrainOptions& options, Reporter& reporter, const std::atomic<bool
 }
 
 void Run::take_up_or_begin() {
-  if (!output_.continues()) output_.begin(tokenizer_);
+  if (!output_.continues()) {
+    // Throws where nothing can be trained on, while what the folder holds is still there.
+    stream_.next();
+    stream_.seek({});
+    output_.begin(tokenizer_);
+  }
   if (!output_.state().exists()) return;
   output_.state().load(learner_.model().parameters(), learner_.optimiser(), progress_);
   stream_.seek(progress_.position);

@@ -1,5 +1,7 @@
 #include "gloss/train/setup.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -116,18 +118,34 @@ std::string identity(const TrainOptions& options, const std::string& corpus, con
   return j.dump(2);
 }
 
-uint64_t memory_estimate(const TrainOptions& o, const models::TransformerConfig& config, size_t values) {
-  // Rows that backward keeps, a token and layer, in units of its width: fused projections, attention and its
-  // result, sums and results of two or three Add & Norms, the hidden layer.
-  const auto layer = [&](const models::StackConfig& stack, int64_t attentions) {
-    return stack.layers * (attentions * 6 + 4 * (attentions + 1)) * config.d_model +
-           stack.layers * 2 * stack.d_ff;
+double memory_estimate(const TrainOptions& o, const models::TransformerConfig& config, int64_t pairs) {
+  // In floating point, because whatever can be asked for must not overflow. Rows that backward keeps, a token
+  // and layer, in units of its width: fused projections, attention and its result, sums and results of two or
+  // three Add & Norms, the hidden layer.
+  const auto d = static_cast<double>(config.d_model), v = static_cast<double>(config.target_vocabulary);
+  const auto layer = [&](const models::StackConfig& stack, double attentions) {
+    return static_cast<double>(stack.layers) *
+           ((attentions * 6 + 4 * (attentions + 1)) * d + 2 * static_cast<double>(stack.d_ff));
   };
-  const int64_t row = layer(config.encoder, 1) + layer(config.decoder, 2);
-  const int64_t logits = 512 * config.target_vocabulary;
-  const int64_t activations = o.batch_tokens * row + logits + config.target_vocabulary * config.d_model;
+  const double row = layer(config.encoder, 1) + layer(config.decoder, 2);
+  const double tokens = std::min(static_cast<double>(o.batch_tokens),
+                                 static_cast<double>(pairs) * static_cast<double>(o.max_length + 1));
   // A quarter more: blocks come in sizes, and batches of other lengths ask for other sizes.
-  return sizeof(float) * (4 * values + static_cast<uint64_t>(activations + activations / 4));
+  const double activations = 1.25 * (tokens * row + 512 * v + v * d);
+  return sizeof(float) * (4 * static_cast<double>(models::parameter_count(config)) + activations);
+}
+
+models::TransformerConfig affordable(const TrainOptions& options, models::TransformerConfig config,
+                                     int64_t pairs) {
+  models::validate(config);
+  const double bytes = memory_estimate(options, config, pairs);
+  const double there =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  require(bytes <= there,
+          "the training would take about {:.0f} MB of memory, and this machine has {:.0f}: ask for a smaller "
+          "--batch-tokens (--accumulate makes up for it) or a smaller model",
+          bytes / 0x1p20, there / 0x1p20);
+  return config;
 }
 
 }  // namespace gloss::train

@@ -27,8 +27,11 @@ models::TransformerConfig model_config(const TrainOptions& options, const text::
 // --paper filled in, but limits, threads and file names, and fingerprints of both texts.
 std::string identity(const TrainOptions& options, const std::string& corpus, const std::string& validation);
 
-// Bytes that training takes, estimated: parameters with gradients and moments, and the activations of a
-// batch.
-uint64_t memory_estimate(const TrainOptions& options, const models::TransformerConfig& config, size_t values);
+// Bytes that training on so many pairs takes, estimated: parameters with gradients and moments, and the
+// activations of a batch.
+double memory_estimate(const TrainOptions& options, const models::TransformerConfig& config, int64_t pairs);
+// The configuration; throws where training it takes more memory than the machine has at all.
+models::TransformerConfig affordable(const TrainOptions& options, models::TransformerConfig config,
+                                     int64_t pairs);
 
 }  // namespace gloss::train

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "gloss/io/json_file.h"
-#include "gloss/io/safetensors.h"
 
 namespace gloss::train {
 namespace {
@@ -65,6 +64,14 @@ std::string StateFolder::advice() const {
   return fmt::format("remove the folder {} and give --overwrite to start anew", folder_.string());
 }
 
+io::SafetensorsFile StateFolder::opened(const fs::path& path) const {
+  try {
+    return io::SafetensorsFile::open(path);
+  } catch (const Error& error) {
+    fail("{}; where there is no copy of the file, {}", error.what(), advice());
+  }
+}
+
 template <class Wanted>
 void StateFolder::remove_kept_unless(Wanted wanted) const {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
@@ -97,7 +104,7 @@ void StateFolder::tidy(const Progress& progress) const {
 
 void StateFolder::load(autograd::ParameterSet<float>& parameters, OptimiserState& optimiser,
                        Progress& progress) const {
-  const auto file = io::SafetensorsFile::open(state_path());
+  const auto file = opened(state_path());
   const auto flat = [&](const char* name, std::span<float> values) {
     require(file.has(name) && file.info(name).count() == static_cast<int64_t>(values.size()),
             "{}: '{}' does not have the {} numbers of this model; {}", state_path().string(), name,
@@ -108,6 +115,10 @@ void StateFolder::load(autograd::ParameterSet<float>& parameters, OptimiserState
   require(found != file.metadata().end(), "{}: it does not say how far the run was; {}",
           state_path().string(), advice());
   progress = parse_progress(found->second, state_path().string());
+  // Needed at the very end, which is no time to find that they are gone.
+  std::vector<int64_t> kept = progress.validated;
+  if (progress.best_update >= 0) kept.push_back(progress.best_update);
+  for (const int64_t update : kept) opened(kept_path(update));
   flat("parameters", parameters.values());
   flat("adam.first_moment", optimiser.first);
   flat("adam.second_moment", optimiser.second);
@@ -129,7 +140,7 @@ std::vector<float> StateFolder::mean(const std::vector<int64_t>& updates, size_t
   std::vector<double> sum(size);
   std::vector<float> values(size);
   for (const int64_t update : updates) {
-    const auto file = io::SafetensorsFile::open(kept_path(update));
+    const auto file = opened(kept_path(update));
     require(file.has("parameters") && file.info("parameters").count() == static_cast<int64_t>(size),
             "{} does not have the {} numbers of this model; {}", kept_path(update).string(), size, advice());
     file.read_into<float>("parameters", values);

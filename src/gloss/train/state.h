@@ -8,6 +8,7 @@
 
 #include "gloss/autograd/parameter.h"
 #include "gloss/data/batches.h"
+#include "gloss/io/safetensors.h"
 #include "gloss/train/options.h"
 #include "gloss/train/validation.h"
 
@@ -64,6 +65,7 @@ class StateFolder {
   std::filesystem::path state_path() const { return folder_ / "state.safetensors"; }
   std::filesystem::path kept_path(int64_t update) const;
   std::string advice() const;  // what to do about a state that cannot be used
+  io::SafetensorsFile opened(const std::filesystem::path& path) const;
   template <class Wanted>
   void remove_kept_unless(Wanted wanted) const;
 
