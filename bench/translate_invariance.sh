@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Does a translation depend on its company? And is a batch truly a batch?
-# Usage: bench/translate_invariance.sh MODEL [--source FILE] [--lines N] [--beam N] [--no-timing]
+# Usage: bench/translate_invariance.sh MODEL [--source FILE] [--lines N] [--beam N] [--isa "NAME ..."] [--no-timing]
 #
 # Translates the 1,000 sentences of Multi30k's test2016 with batch 1, 7 and 64, in order and shuffled, with 1 and
-# 2 threads and workers, on every instruction set of the machine. On each, all texts must be equal to the byte and
+# 2 threads and workers, on every instruction set of the machine (or those named by --isa). On each, all texts must be equal to the byte and
 # all scores (log-probabilities of every piece too) to the bit; avx2 and avx512 must agree as well. Then times
 # batch 1 and batch 64 with one worker of one thread, start-up left out: greedily, where batch 1 has one row a step
 # and the ratio shows what a batch saves, and with the beam, where batch 1 has as many rows as the beam already.
@@ -12,13 +12,14 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 usage "$@"
 
 [[ $# -ge 1 ]] || die "which model? see --help"
-model=$1 source= lines=1000 beam=5 timing=yes
+model=$1 source= lines=1000 beam=5 timing=yes isas="ssse3 sse4 avx2 avx512"
 shift
 while [[ $# -gt 0 ]]; do
   case $1 in
     --source) source=$2; shift ;;
     --lines) lines=$2; shift ;;
     --beam) beam=$2; shift ;;
+    --isa) isas=$2; shift ;;
     --no-timing) timing=no ;;
     *) die "unknown argument '$1'; see --help" ;;
   esac
@@ -50,7 +51,7 @@ variants=(
   "in-order 64 1 1" "in-order 1 1 1" "in-order 7 1 1" "in-order 64 2 1" "in-order 64 2 2" "in-order 7 2 1"
   "in-order 1 2 2" "shuffled 64 1 1" "shuffled 7 2 2" "shuffled 1 1 1"
 )
-for isa in ssse3 sse4 avx2 avx512; do
+for isa in $isas; do
   export GLOSS_ISA=$isa
   "$gloss" --version >/dev/null 2>&1 || { echo "$isa: not on this machine"; continue; }
   for variant in "${variants[@]}"; do

@@ -91,6 +91,8 @@ std::string grouped(int64_t number) {  // 1,234,567
 }
 
 std::string text_of(const Json& value) {
+  if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
+  if (value.is_number_integer()) return grouped(value.get<int64_t>());
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 

@@ -90,6 +90,7 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& command) {
     const std::vector<std::string> rest = program->remaining(true);
     const auto option = std::ranges::find_if(rest, [](const auto& text) { return text.starts_with('-'); });
     if (option != rest.end()) return fmt::format("there is no option {}", *option);
+    if (!command.get_parent() && !rest.empty()) return fmt::format("there is no command '{}'", rest.front());
     return fmt::format("'{}' is one argument too many", rest.empty() ? "" : rest.front());
   }
   const std::string name = what.substr(0, what.find(':'));
@@ -125,6 +126,9 @@ int run(int argc, char** argv) {
   CLI::App* help = program.add_subcommand("help", "show this, or the help of a command");
   help->add_option("COMMAND", topic);
 
+  const auto overview = [&] {
+    return program.get_formatter()->make_help(&program, "", CLI::AppFormatMode::Normal);
+  };
   refuse_empty_values(argc, argv);
   try {
     program.parse(argc, argv);
@@ -132,7 +136,7 @@ int run(int argc, char** argv) {
     print(program.get_subcommands().at(0)->help("", CLI::AppFormatMode::All));
     return 0;
   } catch (const CLI::CallForHelp&) {
-    print(program.help());
+    print(help->parsed() ? overview() : program.help());
     return 0;
   } catch (const CLI::ParseError& error) {
     const auto chosen = program.get_subcommands();
@@ -151,8 +155,8 @@ int run(int argc, char** argv) {
   for (const auto& [name, command] : commands) {
     if (program.got_subcommand(name)) return command();
   }
-  if (topic.empty()) {
-    print(program.get_formatter()->make_help(&program, "", CLI::AppFormatMode::Normal));
+  if (topic.empty() || topic == help->get_name()) {
+    print(overview());
     return 0;
   }
   for (const CLI::App* about : program.get_subcommands({})) {

@@ -1,5 +1,6 @@
 // gloss train: a model folder out of two parallel text files.
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -7,6 +8,7 @@
 #include <csignal>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "command.h"
 #include "gloss/train/trainer.h"
@@ -28,6 +30,8 @@ void handle_stop(int signal) {
   int none = 0;
   if (stopping_signal.compare_exchange_strong(none, signal)) {
     stop_training.store(true);
+    constexpr std::string_view kMessage = "\nsaving; a second signal leaves at once without saving\n";
+    [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
   } else {
     ::signal(signal, SIG_DFL);
     ::raise(signal);  // comes when this function returns
@@ -59,7 +63,7 @@ class StandardError final : public train::Reporter {
   }
   void progress(std::string_view line) override {
     if (terminal_) {
-      const std::string text = fmt::format("\r{}\x1b[K", line);
+      const std::string text = fmt::format("\r{}\x1b[K", fitting(line));
       [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
       open_ = true;
       return;
@@ -71,6 +75,17 @@ class StandardError final : public train::Reporter {
   }
 
  private:
+  // A line that reached the edge of the terminal would not renew itself.
+  static std::string fitting(std::string_view line) {
+    struct winsize size {};
+    std::string text(line);
+    if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return text;
+    const size_t width = size.ws_col - 1U;
+    constexpr std::string_view kTarget = " target";
+    if (const size_t at = text.find(kTarget); text.size() > width && at != std::string::npos)
+      text.erase(at, kTarget.size());
+    return text.substr(0, width);
+  }
   void end_line() {
     if (open_) say("");
     open_ = false;

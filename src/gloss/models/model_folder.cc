@@ -147,6 +147,12 @@ std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena) {
   require(io::exists(folder), "there is no model folder {}: check the path", io::shown(folder));
   require(io::is_folder(folder), "{} is a file, but a model folder is expected: name the folder it is in",
           io::shown(folder));
+  if (!io::exists(folder / "config.json")) {
+    fail("{} does not exist: {}", io::shown(folder / "config.json"),
+         io::exists(folder / "training")
+             ? "a training into this folder has not come to its first validation; give its command again"
+             : "this is no model folder");
+  }
   const auto json = io::JsonObject::read(folder / "config.json");
   TransformerConfig config = transformer_from_json(json);
   const auto file = io::SafetensorsFile::open(folder / "model.safetensors");

@@ -51,7 +51,8 @@ LineReader::LineReader(const std::filesystem::path& path, InvalidUtf8 invalid)
   struct stat status {};
   if (::fstat(descriptor_, &status) == 0 && S_ISDIR(status.st_mode)) {
     ::close(descriptor_);
-    fail("{} is a folder, but a text file is expected: name a file in it", name_);
+    fail("{} is a folder, but a text file is expected: name a file; a model folder comes before the texts",
+         name_);
   }
 }
 

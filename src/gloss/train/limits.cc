@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace gloss::train {
 
@@ -17,6 +19,19 @@ std::optional<std::string> reached_limit(const TrainOptions& options, const Prog
   if (options.patience > 0 && progress.bad_validations >= options.patience)
     return fmt::format("after {} validations without progress (--patience)", progress.bad_validations);
   return std::nullopt;
+}
+
+std::string foreseen_end(const TrainOptions& options) {
+  std::vector<std::string> limits;
+  if (options.max_updates > 0)
+    limits.push_back(fmt::format("{} updates (--max-updates)", options.max_updates));
+  if (options.max_epochs > 0) limits.push_back(fmt::format("{} epochs (--max-epochs)", options.max_epochs));
+  if (options.minutes > 0) limits.push_back(fmt::format("{:g} minutes (--minutes)", options.minutes));
+  if (options.patience > 0)
+    limits.push_back(fmt::format("{} validations without progress (--patience)", options.patience));
+  if (limits.empty()) return "when it is stopped: no limit is set";
+  return fmt::format("after {}{}", fmt::join(limits, " or "),
+                     limits.size() > 1 ? ", whichever is first" : "");
 }
 
 std::optional<double> seconds_left(const TrainOptions& options, const Progress& progress, double seconds,

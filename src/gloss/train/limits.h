@@ -13,6 +13,10 @@ namespace gloss::train {
 std::optional<std::string> reached_limit(const TrainOptions& options, const Progress& progress,
                                          double seconds);
 
+// What a user who waits wants to know: "after 60 minutes (--minutes) or 10 validations without progress
+// (--patience), whichever is first".
+std::string foreseen_end(const TrainOptions& options);
+
 // By the nearest limit that can be foreseen, from the pace of the whole run; `epoch_batches` is the length of
 // an epoch, 0 while it is unknown. Early stopping cannot be foreseen.
 std::optional<double> seconds_left(const TrainOptions& options, const Progress& progress, double seconds,

@@ -126,9 +126,9 @@ struct TrainOptions {
               .group("Model"),
           self.positions);
     visit(Field("pre-norm", "", "LayerNorm before each sub-layer").group("Model"), self.pre_norm);
-    visit(Field("tie-output", "", "the output layer is the target embedding").group("Model"),
+    visit(Field("tie-output", "", "an output layer of its own, not the target embedding").group("Model"),
           self.tie_output);
-    visit(Field("scale-embedding", "", "embeddings times sqrt(d_model)").group("Model"),
+    visit(Field("scale-embedding", "", "embeddings as they are, not times sqrt(d_model)").group("Model"),
           self.scale_embedding);
     visit(Field("paper", "", "all as in \"Attention Is All You Need\"").group("Model"), self.paper);
 
@@ -138,7 +138,7 @@ struct TrainOptions {
                   {{SegmentationKind::bpe, "bpe"}, {SegmentationKind::unigram, "unigram"}})
               .group("Text"),
           self.segmentation);
-    visit(Field("joint", "", "one vocabulary for both languages").group("Text"), self.joint);
+    visit(Field("joint", "", "a vocabulary for each language").group("Text"), self.joint);
     visit(
         Field("character-coverage", "P", "share of characters that get pieces").range(0.98, 1).group("Text"),
         self.character_coverage);

@@ -112,6 +112,7 @@ Run::Run(const TrainOptions& options, Reporter& reporter, const std::atomic<bool
       "{} parameters; about {:.0f} MB of memory; {} training and {} validation pairs; {} pieces; {} threads",
       parameters.count(), bytes / 0x1p20, corpus_.pairs(), validation_corpus_.pairs(),
       tokenizer_.target_vocabulary().size(), options_.threads));
+  reporter_.message("it ends " + foreseen_end(options_) + "; Ctrl-C saves, and the same command goes on");
   if (const int64_t replaced = corpus_.replaced_lines() + validation_corpus_.replaced_lines(); replaced > 0)
     reporter_.message(fmt::format("invalid UTF-8 was replaced in {} lines", replaced));
   output_.require_room(StateFolder::bytes_needed(size, options_));
