@@ -3,10 +3,11 @@
 # Usage: bench/translate_invariance.sh MODEL [--source FILE] [--lines N] [--beam N] [--isa "NAME ..."] [--no-timing]
 #
 # Translates the 1,000 sentences of Multi30k's test2016 with batch 1, 7 and 64, in order and shuffled, with 1 and
-# 2 threads and workers, on every instruction set of the machine (or those named by --isa). On each, all texts must be equal to the byte and
-# all scores (log-probabilities of every piece too) to the bit; avx2 and avx512 must agree as well. Then times
-# batch 1 and batch 64 with one worker of one thread, start-up left out: greedily, where batch 1 has one row a step
-# and the ratio shows what a batch saves, and with the beam, where batch 1 has as many rows as the beam already.
+# 2 threads and workers, on every instruction set of the machine (or those named by --isa). On each, all texts must
+# be equal to the byte and all scores (log-probabilities of every piece too) to the bit; avx2 and avx512 must agree
+# as well. Then times batch 1 and batch 64 with one worker of one thread, start-up left out: greedily, where batch 1
+# has one row a step and the ratio shows what a batch saves, and with the beam, where batch 1 has as many rows as
+# the beam already.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 usage "$@"
