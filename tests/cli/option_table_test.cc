@@ -8,47 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "support/sample_options.h"
+
 namespace gloss {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-enum class Colour { red, green };
-
-struct Inner {
-  int layers = 4;
-  template <class Self, class Visitor>
-  static void fields(Self& self, Visitor&& visit) {
-    visit(Field("layers", "N", "layers of the model").at_least(1), self.layers);
-  }
-};
-
-struct Sample {
-  int64_t batch_tokens = 4096;
-  double dropout = 0.1, alpha = 1;
-  bool quiet = false, cache = true;
-  std::string preset = "tiny";
-  Colour colour = Colour::green;
-  std::vector<std::string> train;
-  Inner inner;
-
-  template <class Self, class Visitor>
-  static void fields(Self& self, Visitor&& visit) {
-    visit(Field("batch-tokens", "N", "target tokens an update").range(1, 1e9).group("Batches"),
-          self.batch_tokens);
-    visit(Field("dropout", "P", "probability of dropping").range_below(0, 1), self.dropout);
-    visit(Field("alpha", "A", "any number"), self.alpha);
-    visit(Field("quiet", "", "say nothing"), self.quiet);
-    visit(Field("cache", "", "keep keys and values"), self.cache);
-    visit(Field("preset", "NAME", "size of the model").one_of({"tiny", "small", "base"}), self.preset);
-    visit(Field("colour", "C", "paint").choices<Colour>({{Colour::red, "red"}, {Colour::green, "green"}}),
-          self.colour);
-    visit(Field("train", "SRC TGT", "training files").count(2), self.train);
-    Inner::fields(self.inner, visit);
-  }
-};
+using tests::Colour;
+using tests::Sample;
 
 Typed<Sample> parse(std::vector<std::string> arguments) {
   Typed<Sample> options;
