@@ -120,12 +120,12 @@ std::vector<Piece> Segmenter::encode(std::string_view line) const {
 }
 
 void Segmenter::encode(std::string_view line, std::vector<int32_t>& ids) const {
-  ids.clear();
-  std::vector<int> part_ids;
-  for_parts(line, [&](std::string_view part, size_t, bool within_word) {
+  std::vector<int32_t> part_ids;
+  for_parts(line, [&](std::string_view part, size_t at, bool within_word) {
     const auto& processor = model_->processor;
-    const auto status = processor.Encode(part, &part_ids);
+    const auto status = processor.Encode(part, at == 0 ? &ids : &part_ids);
     require(status.ok(), "a line cannot be split into pieces: {}", status.error_message());
+    if (at == 0) return;  // and nearly every line has one part
     auto first = part_ids.begin();
     if (within_word && first != part_ids.end() && processor.IdToPiece(*first).starts_with(kSpaceMark)) {
       // The mark of a space that is not there.
