@@ -187,12 +187,12 @@ TransformerConfig transformer_from_json(const io::JsonObject& json) {
   c.symbols.end = static_cast<int32_t>(json.whole("eos_token_id", id, 0));
   // MarianConfig's defaults are the last piece of its vocabulary; null means that there is none.
   const int64_t last = c.target_vocabulary - 1;
-  const bool no_pad = json.json().contains("pad_token_id") && !json.has("pad_token_id");
-  c.symbols.pad = no_pad ? -1 : static_cast<int32_t>(json.whole("pad_token_id", {-1, last}, last));
+  const auto is_null = [&](const char* key) { return json.json().contains(key) && !json.has(key); };
+  c.symbols.pad =
+      is_null("pad_token_id") ? -1 : static_cast<int32_t>(json.whole("pad_token_id", {-1, last}, last));
   c.symbols.start = static_cast<int32_t>(
       json.whole("decoder_start_token_id", id, c.symbols.pad >= 0 ? c.symbols.pad : last));
-  const bool no_forced_end = json.json().contains("forced_eos_token_id") && !json.has("forced_eos_token_id");
-  c.forced_end = !no_forced_end && json.whole("forced_eos_token_id", id, 0) == c.symbols.end;
+  c.forced_end = !is_null("forced_eos_token_id") && json.whole("forced_eos_token_id", id, 0) == c.symbols.end;
   const std::string layout = json.text("position_layout", "halves");
   if (layout != "halves" && layout != "interleaved") json.reject("position_layout", "halves or interleaved");
   c.positions = layout == "halves" ? PositionLayout::halves : PositionLayout::interleaved;
