@@ -54,19 +54,9 @@ void print(const std::string& text) {
 }
 
 // One line on standard error, whatever a message holds: names of files can hold anything.
-int report(std::string_view message, int status) {
-  std::string line = "gloss: ";
-  for (const char c : message) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      line += ' ';
-    } else if (byte < 0x20 || byte == 0x7F) {
-      line += fmt::format("\\x{:02X}", byte);
-    } else {
-      line += c;
-    }
-  }
-  say(line);
+int report(std::string message, int status) {
+  std::ranges::replace(message, '\n', ' ');
+  say("gloss: " + io::printable(message));
   return status;
 }
 

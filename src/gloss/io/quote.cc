@@ -4,15 +4,9 @@
 
 namespace gloss::io {
 
-std::string abridged(std::string_view text) {
-  constexpr size_t kShown = 80;
-  size_t end = text.size();
-  if (end > kShown) {
-    end = kShown;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  }
+std::string printable(std::string_view text) {
   std::string out;
-  for (const char c : text.substr(0, end)) {
+  for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7F) {
       out += fmt::format("\\x{:02X}", byte);
@@ -20,8 +14,17 @@ std::string abridged(std::string_view text) {
       out += c;
     }
   }
-  if (end < text.size()) out += "...";
   return out;
+}
+
+std::string abridged(std::string_view text) {
+  constexpr size_t kShown = 80;
+  size_t end = text.size();
+  if (end > kShown) {
+    end = kShown;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  }
+  return printable(text.substr(0, end)) + (end < text.size() ? "..." : "");
 }
 
 std::string in_quotes(std::string_view text) {

@@ -7,6 +7,8 @@
 
 namespace gloss::io {
 
+// Control bytes written as \xNN.
+std::string printable(std::string_view text);
 // At most 80 bytes of the text (cut between characters, "..." appended), control bytes written as \xNN: a
 // hostile name neither floods nor garbles the terminal.
 std::string abridged(std::string_view text);
