@@ -48,14 +48,19 @@ void refuse_one_input_for_many(const std::vector<std::string>& files) {
   if (count > 1) throw UsageError("standard input can be read once, but it is named for several files");
 }
 
-void say(std::string_view line) {
-  const std::string text = std::string(line) + "\n";
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t count = ::write(STDERR_FILENO, text.data() + done, text.size() - done);
+void tell(std::string_view text) noexcept {
+  const int before = errno;  // of what a signal interrupted
+  while (!text.empty()) {
+    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    done += static_cast<size_t>(count);
+    if (count <= 0) break;
+    text.remove_prefix(static_cast<size_t>(count));
   }
+  errno = before;
+}
+
+void say(std::string_view line) {
+  tell(std::string(line) + "\n");
 }
 
 void report_replaced(int64_t lines) {

@@ -30,7 +30,10 @@ class Inputs {
 // Throws UsageError where standard input is named for more than one of the files.
 void refuse_one_input_for_many(const std::vector<std::string>& files);
 
-// A line on standard error. What nobody can read is no reason to fail: errors of writing are passed over.
+// Writes to standard error. What nobody can read is no reason to fail: errors of writing are passed over. A
+// signal handler may call it.
+void tell(std::string_view text) noexcept;
+// The same with a newline behind.
 void say(std::string_view line);
 
 // Says on standard error in how many lines bad bytes were replaced, if in any.

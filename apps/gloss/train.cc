@@ -30,8 +30,7 @@ void handle_stop(int signal) {
   int none = 0;
   if (stopping_signal.compare_exchange_strong(none, signal)) {
     stop_training.store(true);
-    constexpr std::string_view kMessage = "\nsaving; a second signal leaves at once without saving\n";
-    [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+    tell("\nsaving; a second signal leaves at once without saving\n");
   } else {
     ::signal(signal, SIG_DFL);
     ::raise(signal);  // comes when this function returns
@@ -63,8 +62,7 @@ class StandardError final : public train::Reporter {
   }
   void progress(std::string_view line) override {
     if (terminal_) {
-      const std::string text = fmt::format("\r{}\x1b[K", fitting(line));
-      [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
+      tell(fmt::format("\r{}\x1b[K", fitting(line)));
       open_ = true;
       return;
     }
