@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "command.h"
+#include "gloss/io/input_file.h"
 #include "gloss/io/json_file.h"
 #include "gloss/models/model_folder.h"
 #include "option_table.h"
@@ -143,7 +144,7 @@ int run(const InfoCommand& command) {
                {"config", model->config_json()},
                {"cache", cache_of(*model, command)},
                {"files", files_of(folder)}};
-  if (std::filesystem::exists(folder / "gloss.json")) info["training"] = io::read_json(folder / "gloss.json");
+  if (io::exists(folder / "gloss.json")) info["training"] = io::read_json(folder / "gloss.json");
   Output output("");
   output.write(command.json ? info.dump(2) + "\n" : text_of(command.model, info));
   output.commit();
