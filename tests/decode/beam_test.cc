@@ -137,6 +137,22 @@ TEST(Beam, StopsWhereNothingLiveCanWin) {
   EXPECT_EQ(advances, 1u);
 }
 
+TEST(Beam, ComputesNoRowThatCannotWin) {
+  SearchOptions options;
+  options.beam = 4;
+  options.max_length = 12;
+  options.length_penalty = 0;  // a hypothesis below the best finished one stays below it
+  size_t rows = 0, whole_beams = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Context context(1);
+    ToyState state({.seed = seed, .vocabulary = 6, .end_bonus = 2});
+    search(context, state, tokens_of({{5, kEnd}}), options);
+    rows += state.rows;
+    whole_beams += 1 + (state.advances - 1) * 4;
+  }
+  EXPECT_LT(rows, whole_beams * 3 / 4);
+}
+
 TEST(Beam, KeepsTheLengthsAsked) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SearchOptions options;

@@ -48,6 +48,7 @@ class Watched final : public models::DecoderState {
     ++advances;
     return inner_.advance(steps);
   }
+  Tensor<float> logits(const Tensor<float>& states) override { return inner_.logits(states); }
   int64_t requested() const { return static_cast<int64_t>(arena_.counters().bytes_requested); }
 
   int64_t peak = 0;                         // bytes that the cache had asked for, at most

@@ -79,7 +79,7 @@ class ToyState : public models::DecoderState {
     spoil();
     ++advances;
     rows += steps.size();
-    logits_ = Tensor<float>(arena_, {static_cast<int64_t>(steps.size()), scorer_.vocabulary});
+    states_ = Tensor<float>(arena_, {static_cast<int64_t>(steps.size()), scorer_.vocabulary});
     std::set<int> seen;
     for (size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
       const int slot = steps[begin].slot;
@@ -87,6 +87,13 @@ class ToyState : public models::DecoderState {
       require(seen.insert(slot).second, "the rows of slot {} do not stand together", slot);
       extend(slots_.at(slot), steps.subspan(begin, end - begin), static_cast<int64_t>(begin));
     }
+    return states_;
+  }
+
+  // The states of a toy are its logits.
+  Tensor<float> logits(const Tensor<float>& states) override {
+    spoil(logits_);
+    logits_ = Tensor<float>::from(arena_, states.shape(), states.values());
     return logits_;
   }
 
@@ -116,18 +123,22 @@ class ToyState : public models::DecoderState {
       if (prefixes.back().size() == 2 && broken.contains(slot.source)) {
         row.back() = std::numeric_limits<float>::quiet_NaN();
       }
-      std::copy(row.begin(), row.end(), logits_.row(first_row + static_cast<int64_t>(i)));
+      std::copy(row.begin(), row.end(), states_.row(first_row + static_cast<int64_t>(i)));
     }
     slot.prefixes = std::move(prefixes);
   }
-  // Logits are valid until the next call: whoever reads them later reads NaN.
+  // What a call returned is valid until the next one: whoever reads it later reads NaN.
   void spoil() {
-    if (logits_) logits_.fill(std::numeric_limits<float>::quiet_NaN());
+    spoil(states_);
+    spoil(logits_);
+  }
+  static void spoil(const Tensor<float>& tensor) {
+    if (tensor) tensor.fill(std::numeric_limits<float>::quiet_NaN());
   }
 
   ToyScorer scorer_;
   Arena arena_;
-  Tensor<float> logits_;
+  Tensor<float> states_, logits_;
   std::map<int, Slot> slots_;
 };
 

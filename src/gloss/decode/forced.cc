@@ -64,7 +64,7 @@ class Group {
     for (int64_t t = 0; !live_.empty(); ++t) {
       steps.clear();
       for (const int slot : live_) steps.push_back({slot, 0, t ? target(slot, t - 1) : state_.start_token()});
-      const Tensor<float> logits = state_.advance(steps);
+      const Tensor<float> logits = state_.logits(state_.advance(steps));
       require(
           logits.rows() == static_cast<int64_t>(steps.size()) && logits.cols() == state_.vocabulary_size(),
           "the model gave logits of shape {} for {} hypotheses and {} tokens", logits.shape().text(),

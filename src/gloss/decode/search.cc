@@ -10,6 +10,10 @@ namespace {
 
 // Logits a task ranks: enough that waking a thread pays.
 constexpr int64_t kLogitsATask = 1 << 16;
+// Logits of a thread between the output layer and the ranking, and rows of them, if that is more: fewer would
+// read the layer's weights too often.
+constexpr int64_t kLogitsAtATime = 1 << 18;
+constexpr int64_t kLeastRowsAtATime = 24;
 
 SearchRules rules_for(const models::DecoderState& state, SearchOptions options) {
   validate(options);
@@ -53,8 +57,7 @@ void Search::step(const OnDone& on_done) {
   begin_waiting();
   collect_steps();
   if (!steps_.empty()) {
-    const Tensor<float> logits = state_.advance(steps_);
-    rank_rows(logits);
+    rank_rows(state_.advance(steps_));
     advance_sentences();
   }
   hand_over_finished(on_done);
@@ -97,15 +100,24 @@ void Search::collect_steps() {
   }
 }
 
-void Search::rank_rows(const Tensor<float>& logits) {
+// All logits of a large batch would go to memory and come back three times: for the largest, the sum and the
+// best. So rows take their turns.
+void Search::rank_rows(const Tensor<float>& states) {
   const auto rows = static_cast<int64_t>(steps_.size());
-  const int64_t vocabulary = rules_.vocabulary_size;
-  require(logits.rows() == rows && logits.cols() == vocabulary,
-          "the model gave logits of shape {} for {} hypotheses and {} tokens", logits.shape().text(), rows,
-          vocabulary);
-  const int64_t width = SentenceSearch::choices_a_row(rules_);
-  ranked_.resize(static_cast<size_t>(rows * width));
+  ranked_.resize(static_cast<size_t>(rows * SentenceSearch::choices_a_row(rules_)));
   choices_.resize(static_cast<size_t>(rows));
+  const int64_t fit = kLogitsAtATime * context_.pool.threads() / rules_.vocabulary_size;
+  const int64_t at_a_time = std::max(kLeastRowsAtATime, fit);
+  for (int64_t first = 0; first < rows; first += at_a_time) {
+    rank_some(first, state_.logits(states.slice_rows(first, std::min(at_a_time, rows - first))));
+  }
+}
+
+void Search::rank_some(int64_t first, const Tensor<float>& logits) {
+  const int64_t rows = logits.rows(), vocabulary = rules_.vocabulary_size;
+  require(logits.cols() == vocabulary, "the model gave logits of shape {} for a vocabulary of {} tokens",
+          logits.shape().text(), vocabulary);
+  const int64_t width = SentenceSearch::choices_a_row(rules_);
   const bool scaled = rules_.options.sampling && rules_.options.sampling->temperature != 1;
   if (scaled) scratch_.resize(static_cast<size_t>(rows * vocabulary));
 
@@ -116,12 +128,13 @@ void Search::rank_rows(const Tensor<float>& logits) {
       rows, std::max<int64_t>(1, kLogitsATask / vocabulary), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           const std::span<float> of_row(logits.row(row), static_cast<size_t>(vocabulary));
-          RowChoice& choice = choices_[static_cast<size_t>(row)];
-          choice.best = part(ranked_, row, width);
+          const auto step = static_cast<size_t>(first + row);
+          RowChoice& choice = choices_[step];
+          choice.best = part(ranked_, first + row, width);
           choice.log_sum_exp = kernels::log_sum_exp(of_row);
           if (std::isnan(choice.log_sum_exp)) continue;  // reported by advance_sentences, in order
-          const auto slot = static_cast<size_t>(steps_[static_cast<size_t>(row)].slot);
-          slots_[slot]->search.rank(row_in_sentence_[static_cast<size_t>(row)], of_row,
+          const auto slot = static_cast<size_t>(steps_[step].slot);
+          slots_[slot]->search.rank(row_in_sentence_[step], of_row,
                                     scaled ? part(scratch_, row, vocabulary) : std::span<float>(),
                                     choice.best);
         }

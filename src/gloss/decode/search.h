@@ -58,7 +58,8 @@ class Search {
   };
   void begin_waiting();
   void collect_steps();
-  void rank_rows(const Tensor<float>& logits);
+  void rank_rows(const Tensor<float>& states);
+  void rank_some(int64_t first, const Tensor<float>& logits);
   void advance_sentences();
   void hand_over_finished(const OnDone& on_done);
   void release(size_t slot);
@@ -76,7 +77,7 @@ class Search {
   std::vector<int> row_in_sentence_;
   std::vector<RowChoice> choices_;       // [rows]
   std::vector<kernels::Ranked> ranked_;  // [rows, choices_a_row]
-  std::vector<float> scratch_;           // [rows, V], when sampling at another temperature than 1
+  std::vector<float> scratch_;           // [rows at a time, V], when sampling at another temperature than 1
 };
 
 // Translates all sources; ids are 0, 1, ...

@@ -141,7 +141,7 @@ void SentenceSearch::advance_beam(std::span<const RowChoice> choices) {
   if (next_.empty() && finished_.empty()) {  // every continuation is forbidden: what there is must do
     for (const Live& live : live_) finish(live.node, live.sum, length_ - 1, false);
   }
-  if (!next_.empty() && !can_improve()) next_.clear();
+  while (!next_.empty() && !can_improve(next_.back().sum)) next_.pop_back();
 }
 
 void SentenceSearch::advance_samples(std::span<const RowChoice> choices) {
@@ -189,14 +189,18 @@ void SentenceSearch::finish(int32_t node, double sum, int64_t length, bool ended
   if (finished_.size() > static_cast<size_t>(rules_.options.n_best)) finished_.pop_back();
 }
 
-// Whether a live hypothesis may still enter the n_best. Its sum can only fall, from at best next_.front()'s;
-// dividing by length^alpha, the longest length is the kindest for alpha > 0 and the shortest otherwise.
-bool SentenceSearch::can_improve() const {
+// Whether a live hypothesis of this sum may still enter the n_best. Its sum can only fall; dividing by
+// length^alpha, the longest length is the kindest for alpha > 0 and the shortest otherwise.
+//
+// One that cannot is dropped without a substitute. The answer stays the same: live hypotheses stand in the
+// order of their sums, so whatever its continuations would push out of the beam has a sum no greater than its
+// own, and cannot enter either.
+bool SentenceSearch::can_improve(double sum) const {
   if (rules_.options.beam == 1) return finished_.empty();
   if (finished_.size() < static_cast<size_t>(rules_.options.n_best)) return true;
   const double alpha = rules_.options.length_penalty;
   const int64_t length = alpha > 0 ? cap_ : std::max(length_ + 1, rules_.options.min_length);
-  return penalised(next_.front().sum, length, alpha) > finished_.back().score;
+  return penalised(sum, length, alpha) > finished_.back().score;
 }
 
 std::vector<Hypothesis> SentenceSearch::take_results() {

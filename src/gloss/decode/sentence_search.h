@@ -34,8 +34,8 @@ struct RowChoice {
 //
 // Beam rules, at each length t: of the 2 x beam best continuations of all live hypotheses (higher sum, then
 // lower parent, then higher logit, then lower token) the end symbol counts when among the first `beam`; the
-// best `beam` others live on. The search is over when no live hypothesis can beat the worst of the n_best
-// finished ones kept at any length it can reach. That finds what transformers finds with
+// best `beam` others live on, but for those that cannot beat the worst of the n_best finished ones kept at
+// any length they can reach. The search is over when none is left. That finds what transformers finds with
 // early_stopping="never", which keeps `beam` finished ones and so stops no earlier.
 //
 // Sums are of doubles that hold differences of floats: almost always exact, so that hypotheses of equal
@@ -96,7 +96,7 @@ class SentenceSearch {
   int32_t grow(int32_t parent, int32_t token, float log_probability);
   void finish(int32_t node, double sum, int64_t length, bool ended);
   void finish_at_cap();
-  bool can_improve() const;
+  bool can_improve(double sum) const;
   void mask_repeats(int32_t node, std::span<float> logits) const;
 
   const SearchRules& rules_;

@@ -39,9 +39,13 @@ class DecoderState {
   // A finished sentence leaves at once; its slot and memory are free again.
   virtual void remove(int slot) = 0;
   // Extends hypotheses by one token each. The rows of a slot stand together, in any order of slots; a slot
-  // without rows waits. A hypothesis that no row names as its parent is forgotten. Returns the logits
-  // [steps, V]: the caller may overwrite them, and they are valid until the next call of any member.
+  // without rows waits. A hypothesis that no row names as its parent is forgotten. Returns the decoder's
+  // states [steps, width of the model], valid until the next add, advance or remove.
   virtual Tensor<float> advance(std::span<const Step> steps) = 0;
+  // The logits [n, V] of n rows of those states. Apart from advance, because search takes a few rows at a
+  // time: their logits are ranked while they are still in the cache. The caller may overwrite them; they are
+  // valid until the next call of any member.
+  virtual Tensor<float> logits(const Tensor<float>& states) = 0;
   // Rows of target keys and values projected so far, a layer: n a hypothesis of n tokens with a cache, n (n +
   // 1) / 2 where every step computes its whole prefix again.
   virtual int64_t key_value_rows() const { return 0; }

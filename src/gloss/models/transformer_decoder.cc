@@ -12,6 +12,12 @@ std::vector<int32_t> forbidden_symbols(const Symbols& symbols) {
   if (symbols.pad < 0) return {};
   return {symbols.pad};
 }
+
+Tensor<float> logits_of(const Transformer<float>& transformer, Context& context,
+                        const Tensor<float>& states) {
+  Tape<float> tape(context);
+  return transformer.logits(tape, Var<float>(states)).value();
+}
 }  // namespace
 
 TransformerDecoder::TransformerDecoder(const Transformer<float>& transformer, Context& context)
@@ -41,7 +47,11 @@ Tensor<float> TransformerDecoder::advance(std::span<const Step> steps) {
   cache_.begin_step(extensions_);
   for (const Step& step : steps) ++rows_of_[static_cast<size_t>(step.slot)];
   Tape<float> tape(context_);
-  return transformer_.logits(tape, transformer_.step(tape, ids_, cache_)).value();
+  return transformer_.step(tape, ids_, cache_).value();
+}
+
+Tensor<float> TransformerDecoder::logits(const Tensor<float>& states) {
+  return logits_of(transformer_, context_, states);
 }
 
 UncachedTransformerDecoder::UncachedTransformerDecoder(const Transformer<float>& transformer,
@@ -99,7 +109,11 @@ Tensor<float> UncachedTransformerDecoder::advance(std::span<const Step> steps) {
   for (int64_t i = 0; i < last.rows(); ++i) {
     std::copy_n(states.rows.value().row(input.offsets.end(i) - 1), d, last.row(i));
   }
-  return transformer_.logits(tape, Var<float>(last)).value();
+  return last;
+}
+
+Tensor<float> UncachedTransformerDecoder::logits(const Tensor<float>& states) {
+  return logits_of(transformer_, context_, states);
 }
 
 }  // namespace gloss::models

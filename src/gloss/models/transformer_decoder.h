@@ -22,6 +22,7 @@ class TransformerDecoder final : public DecoderState {
   void add(std::span<const int> slots, const Tokens& sources) override;
   void remove(int slot) override { cache_.close(slot); }
   Tensor<float> advance(std::span<const Step> steps) override;
+  Tensor<float> logits(const Tensor<float>& states) override;
   int64_t key_value_rows() const override { return cache_.rows_projected(); }
   int64_t key_value_rows_of(int slot) const override { return rows_of_.at(static_cast<size_t>(slot)); }
   attention::KvCache<float>::Size cache_size() const { return cache_.size(); }
@@ -48,6 +49,7 @@ class UncachedTransformerDecoder final : public DecoderState {
   void add(std::span<const int> slots, const Tokens& sources) override;
   void remove(int slot) override;
   Tensor<float> advance(std::span<const Step> steps) override;
+  Tensor<float> logits(const Tensor<float>& states) override;
   int64_t key_value_rows() const override { return rows_; }
   int64_t key_value_rows_of(int slot) const override { return sentences_.at(static_cast<size_t>(slot)).rows; }
 
