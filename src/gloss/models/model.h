@@ -29,6 +29,8 @@ class Model {
   virtual int64_t source_vocabulary() const = 0;
   virtual int64_t target_vocabulary() const = 0;
   virtual nlohmann::ordered_json config_json() const = 0;
+  // For models that are trained here: random numbers by seed, and a <pad> that can never be produced.
+  virtual void initialise(uint64_t seed) = 0;
   virtual autograd::ParameterSet<float>& parameters() = 0;
   virtual const autograd::ParameterSet<float>& parameters() const = 0;
 

@@ -10,7 +10,7 @@
 #include "gloss/io/json_file.h"
 #include "gloss/io/quote.h"
 #include "gloss/io/safetensors.h"
-#include "gloss/models/transformer_model.h"
+#include "gloss/models/model_config.h"
 #include "gloss/nn/positions.h"
 
 namespace gloss::models {
@@ -34,8 +34,9 @@ std::string shape_text(std::span<const int64_t> shape) {
 constexpr const char* kPositions[] = {"model.encoder.embed_positions.weight",
                                       "model.decoder.embed_positions.weight"};
 
-// Positions that a file holds are what other programs add, whatever config.json says: they tell the layout.
-void take_positions(const io::SafetensorsFile& file, TransformerConfig& config, Arena& arena) {
+// What the tensors say of the configuration. Positions that a file holds are what other programs add,
+// whatever config.json says: they tell the layout.
+void adapt(TransformerConfig& config, const io::SafetensorsFile& file, Arena& arena) {
   constexpr int64_t kRows = 64;        // that are looked at
   constexpr float kTolerance = 0.01F;  // bfloat16 keeps three digits
   for (const char* name : kPositions) {
@@ -154,11 +155,11 @@ std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena) {
              : "this is no model folder");
   }
   const auto json = io::JsonObject::read(folder / "config.json");
-  TransformerConfig config = transformer_from_json(json);
+  ModelConfig config = model_config_from_json(json);
   const auto file = io::SafetensorsFile::open(folder / "model.safetensors");
   require_count(file, parameter_count(config));
-  take_positions(file, config, arena);
-  auto model = std::make_unique<TransformerModel>(config, arena);
+  std::visit([&](auto& own) { adapt(own, file, arena); }, config);
+  auto model = make_model(config, arena);
   load_tensors(file, model->parameters());
   return model;
 }

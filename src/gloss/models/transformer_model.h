@@ -12,9 +12,6 @@ class TransformerModel final : public Model {
  public:
   TransformerModel(const TransformerConfig& config, Arena& arena) : transformer_(config, arena) {}
 
-  // For models that are trained here: random numbers by seed, and a <pad> that can never be produced.
-  void initialise(uint64_t seed);
-
   const Transformer<float>& transformer() const { return transformer_; }
 
   std::string type() const override { return model_type(transformer_.config()); }
@@ -22,6 +19,7 @@ class TransformerModel final : public Model {
   int64_t source_vocabulary() const override { return transformer_.config().source_vocabulary; }
   int64_t target_vocabulary() const override { return transformer_.config().target_vocabulary; }
   nlohmann::ordered_json config_json() const override { return to_json(transformer_.config()); }
+  void initialise(uint64_t seed) override;
   autograd::ParameterSet<float>& parameters() override { return transformer_.parameters(); }
   const autograd::ParameterSet<float>& parameters() const override { return transformer_.parameters(); }
   nn::Loss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,

@@ -29,11 +29,11 @@ double clipped(double norm, double limit) {
 
 }  // namespace
 
-Learner::Learner(const TrainOptions& options, const models::TransformerConfig& config, Context& context)
-    : options_(options), context_(context), model_(config, context.arena) {
-  auto& parameters = model_.parameters();
+Learner::Learner(const TrainOptions& options, const models::ModelConfig& config, Context& context)
+    : options_(options), context_(context), model_(models::make_model(config, context.arena)) {
+  auto& parameters = model_->parameters();
   parameters.allocate_gradients(context.arena);
-  model_.initialise(static_cast<uint64_t>(options.seed));
+  model_->initialise(static_cast<uint64_t>(options.seed));
   const std::span<const float> values = parameters.values();
   optimiser_.first.assign(values.size(), 0);
   optimiser_.second.assign(values.size(), 0);
@@ -46,15 +46,15 @@ bool Learner::Step::finite() const {
 
 std::span<const float> Learner::shown() const {
   if (!optimiser_.average.empty()) return optimiser_.average;
-  return model_.parameters().values();
+  return model_->parameters().values();
 }
 
 bool Learner::sound() const {
-  return squares_fit(norm(context_.pool, model_.parameters().values()));
+  return squares_fit(norm(context_.pool, model_->parameters().values()));
 }
 
 Learner::Step Learner::update(const std::vector<data::TokenBatch>& batches, int64_t update, int64_t attempt) {
-  const auto& parameters = model_.parameters();
+  const auto& parameters = model_->parameters();
   std::ranges::fill(parameters.gradients(), 0.0f);
   Step step;
   for (const data::TokenBatch& batch : batches) step.tokens += batch.target.offsets.total();
@@ -64,8 +64,8 @@ Learner::Step Learner::update(const std::vector<data::TokenBatch>& batches, int6
   one.fill(1);
   for (size_t i = 0; i < batches.size(); ++i) {
     Tape<float> tape(context_, Tape<float>::Mode::train, key.with(i));
-    const auto loss = model_.loss(tape, batches[i].source, batches[i].target, options_.label_smoothing,
-                                  1.0 / static_cast<double>(step.tokens));
+    const auto loss = model_->loss(tape, batches[i].source, batches[i].target, options_.label_smoothing,
+                                   1.0 / static_cast<double>(step.tokens));
     tape.backward(loss.sum, one);
     step.loss += loss.smoothed;
     step.negative_log_likelihood += loss.negative_log_likelihood;
@@ -80,7 +80,7 @@ Learner::Step Learner::update(const std::vector<data::TokenBatch>& batches, int6
 }
 
 void Learner::apply(int64_t update, double gradient_norm) {
-  const auto& parameters = model_.parameters();
+  const auto& parameters = model_->parameters();
   const std::span<const float> gradients = parameters.gradients();
   kernels::Adam adam;
   adam.learning_rate = learning_rate(options_, update);

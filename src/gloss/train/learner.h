@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "gloss/data/batches.h"
-#include "gloss/models/transformer_model.h"
+#include "gloss/models/model_config.h"
 #include "gloss/tensor/context.h"
 #include "gloss/train/options.h"
 #include "gloss/train/state.h"
@@ -16,7 +17,7 @@ namespace gloss::train {
 class Learner {
  public:
   // The context must outlive the learner. The parameters start from options.seed.
-  Learner(const TrainOptions& options, const models::TransformerConfig& config, Context& context);
+  Learner(const TrainOptions& options, const models::ModelConfig& config, Context& context);
 
   struct Step {
     int64_t tokens = 0;                  // target tokens of all batches
@@ -30,7 +31,7 @@ class Learner {
   // were ever tried. A step that is not finite() changes nothing but the gradients.
   Step update(const std::vector<data::TokenBatch>& batches, int64_t update, int64_t attempt);
 
-  models::TransformerModel& model() { return model_; }
+  models::Model& model() { return *model_; }
   OptimiserState& optimiser() { return optimiser_; }
   // The numbers that are validated and become the model: the moving average with --ema, else the parameters.
   std::span<const float> shown() const;
@@ -42,7 +43,7 @@ class Learner {
 
   TrainOptions options_;
   Context& context_;
-  models::TransformerModel model_;
+  std::unique_ptr<models::Model> model_;
   OptimiserState optimiser_;
 };
 

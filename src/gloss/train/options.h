@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "gloss/base/options.h"
-#include "gloss/kernels/matrix.h"
-#include "gloss/nn/positions.h"
+#include "gloss/models/options.h"
 #include "gloss/text/training.h"
 
 namespace gloss::train {
@@ -18,7 +17,7 @@ enum class Schedule {
 };
 enum class ValidMetric { perplexity, bleu };
 
-struct TrainOptions {
+struct TrainOptions : models::ModelOptions {
   // Files.
   std::vector<std::string> train, valid;  // source and target
   std::string output;
@@ -32,15 +31,6 @@ struct TrainOptions {
   int64_t validate_every = 0;  // updates; 0: every epoch
   int64_t save_every = 0;      // updates; 0: at validations and every five minutes
   ValidMetric valid_metric = ValidMetric::perplexity;
-
-  // The model.
-  std::string preset = "tiny";
-  int64_t d_model = 0, encoder_layers = 0, decoder_layers = 0, encoder_heads = 0, decoder_heads = 0;
-  int64_t encoder_ff = 0, decoder_ff = 0;
-  kernels::Activation activation = kernels::Activation::relu;
-  nn::PositionLayout positions = nn::PositionLayout::halves;
-  bool pre_norm = false, tie_output = true, scale_embedding = true;
-  bool paper = false;
 
   // Text.
   int64_t vocab_size = 8000;
@@ -58,7 +48,6 @@ struct TrainOptions {
   double adam_beta1 = 0.9, adam_beta2 = 0.98, adam_epsilon = 1e-9;
   double clip_norm = 5;
   double label_smoothing = 0.1;
-  double dropout = 0.1, attention_dropout = 0, activation_dropout = 0;
   int64_t average = 5;
   double ema = 0;
   int64_t seed = 1;
@@ -66,8 +55,6 @@ struct TrainOptions {
 
   template <class Self, class Visitor>
   static void fields(Self& self, Visitor&& visit) {
-    using kernels::Activation;
-    using nn::PositionLayout;
     using text::SegmentationKind;
     visit(
         Field("train", "SRC TGT", "parallel text to learn from, one segment a line").count(2).group("Files"),
@@ -100,37 +87,7 @@ struct TrainOptions {
               .group("How long"),
           self.valid_metric);
 
-    visit(
-        Field("preset", "NAME", "size of the model").one_of({"tiny", "small", "base", "big"}).group("Model"),
-        self.preset);
-    visit(Field("d-model", "N", "width; 0: the preset's").range(0, 1 << 24).group("Model"), self.d_model);
-    visit(Field("encoder-layers", "N", "0: the preset's").range(0, 1000).group("Model"), self.encoder_layers);
-    visit(Field("decoder-layers", "N", "0: the preset's").range(0, 1000).group("Model"), self.decoder_layers);
-    visit(Field("encoder-heads", "N", "0: the preset's").range(0, 1 << 24).group("Model"),
-          self.encoder_heads);
-    visit(Field("decoder-heads", "N", "0: the preset's").range(0, 1 << 24).group("Model"),
-          self.decoder_heads);
-    visit(Field("encoder-ff", "N", "width of the feed-forward layer; 0: the preset's")
-              .range(0, 1 << 24)
-              .group("Model"),
-          self.encoder_ff);
-    visit(Field("decoder-ff", "N", "0: the preset's").range(0, 1 << 24).group("Model"), self.decoder_ff);
-    visit(Field("activation", "F", "of the feed-forward layer")
-              .choices<Activation>(
-                  {{Activation::relu, "relu"}, {Activation::swish, "swish"}, {Activation::gelu, "gelu"}})
-              .group("Model"),
-          self.activation);
-    visit(Field("positions", "P", "layout of the sinusoids; interleaved is the paper's")
-              .choices<PositionLayout>(
-                  {{PositionLayout::halves, "halves"}, {PositionLayout::interleaved, "interleaved"}})
-              .group("Model"),
-          self.positions);
-    visit(Field("pre-norm", "", "LayerNorm before each sub-layer").group("Model"), self.pre_norm);
-    visit(Field("tie-output", "", "an output layer of its own, not the target embedding").group("Model"),
-          self.tie_output);
-    visit(Field("scale-embedding", "", "embeddings as they are, not times sqrt(d_model)").group("Model"),
-          self.scale_embedding);
-    visit(Field("paper", "", "all as in \"Attention Is All You Need\"").group("Model"), self.paper);
+    models::ModelOptions::fields(self, visit);
 
     visit(Field("vocab-size", "N", "pieces of the vocabulary").range(8, 1e6).group("Text"), self.vocab_size);
     visit(Field("segmentation", "S", "kind of pieces")
@@ -167,12 +124,6 @@ struct TrainOptions {
               .range_below(0, 1)
               .group("Learning"),
           self.label_smoothing);
-    visit(Field("dropout", "P", "of embeddings and sub-layer outputs").range_below(0, 1).group("Learning"),
-          self.dropout);
-    visit(Field("attention-dropout", "P", "of attention weights").range_below(0, 1).group("Learning"),
-          self.attention_dropout);
-    visit(Field("activation-dropout", "P", "inside feed-forward layers").range_below(0, 1).group("Learning"),
-          self.activation_dropout);
     visit(Field("average", "K", "the model is the mean of the last K validated ones, if that is better")
               .range(1, 1000)
               .group("Learning"),

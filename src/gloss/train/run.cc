@@ -107,7 +107,7 @@ Run::Run(const TrainOptions& options, Reporter& reporter, const std::atomic<bool
                   options_.valid_metric == ValidMetric::bleu) {
   const auto& parameters = learner_.model().parameters();
   const size_t size = parameters.values().size();
-  const double bytes = memory_estimate(options_, learner_.model().transformer().config(), corpus_.pairs());
+  const double bytes = memory_estimate(options_, model_config(options_, tokenizer_), corpus_.pairs());
   reporter_.message(fmt::format(
       "{} parameters; about {:.0f} MB of memory; {} training and {} validation pairs; {} pieces; {} threads",
       parameters.count(), bytes / 0x1p20, corpus_.pairs(), validation_corpus_.pairs(),

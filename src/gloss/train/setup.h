@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gloss/data/batches.h"
-#include "gloss/models/transformer_model.h"
+#include "gloss/models/model_config.h"
 #include "gloss/text/tokenizer.h"
 #include "gloss/train/options.h"
 #include "gloss/train/trainer.h"
@@ -21,7 +21,7 @@ data::BatchOptions batch_options(const TrainOptions& options);
 // Trains the vocabulary on the training texts; tells where it came out smaller than asked for, and that it is
 // being made where `pairs` are so many that somebody waits for it.
 text::Tokenizer make_tokenizer(const TrainOptions& options, int64_t pairs, Reporter& reporter);
-models::TransformerConfig model_config(const TrainOptions& options, const text::Tokenizer& tokenizer);
+models::ModelConfig model_config(const TrainOptions& options, const text::Tokenizer& tokenizer);
 
 // What a continued run has to have in common with its beginning, as a JSON text: every option, presets and
 // --paper filled in, but limits, threads and file names, and fingerprints of both texts.
@@ -29,9 +29,8 @@ std::string identity(const TrainOptions& options, const std::string& corpus, con
 
 // Bytes that training on so many pairs takes, estimated: parameters with gradients and moments, and the
 // activations of a batch.
-double memory_estimate(const TrainOptions& options, const models::TransformerConfig& config, int64_t pairs);
+double memory_estimate(const TrainOptions& options, const models::ModelConfig& config, int64_t pairs);
 // The configuration; throws where training it takes more memory than the machine has at all.
-models::TransformerConfig affordable(const TrainOptions& options, models::TransformerConfig config,
-                                     int64_t pairs);
+models::ModelConfig affordable(const TrainOptions& options, models::ModelConfig config, int64_t pairs);
 
 }  // namespace gloss::train

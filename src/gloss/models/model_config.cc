@@ -1,0 +1,47 @@
+#include "gloss/models/model_config.h"
+
+#include "gloss/models/transformer_model.h"
+
+namespace gloss::models {
+namespace {
+
+// Rows that backward keeps, a token and layer, in units of its width: fused projections, attention and its
+// result, sums and results of two or three Add & Norms, the hidden layer. A block of logits besides, and the
+// output layer's second gradient.
+KeptNumbers numbers_of(const TransformerConfig& config) {
+  // In floating point, because whatever can be asked for must not overflow.
+  const auto d = static_cast<double>(config.d_model), v = static_cast<double>(config.target_vocabulary);
+  const auto layers = [&](const StackConfig& stack, double attentions) {
+    return static_cast<double>(stack.layers) *
+           ((attentions * 6 + 4 * (attentions + 1)) * d + 2 * static_cast<double>(stack.d_ff));
+  };
+  return {layers(config.encoder, 1) + layers(config.decoder, 2), 512 * v + v * d};
+}
+
+std::unique_ptr<Model> model_of(const TransformerConfig& config, Arena& arena) {
+  return std::make_unique<TransformerModel>(config, arena);
+}
+
+}  // namespace
+
+ModelConfig model_config_from_json(const io::JsonObject& json) {
+  return transformer_from_json(json);
+}
+
+void validate(const ModelConfig& config) {
+  std::visit([](const auto& own) { validate(own); }, config);
+}
+
+int64_t parameter_count(const ModelConfig& config) {
+  return std::visit([](const auto& own) { return parameter_count(own); }, config);
+}
+
+KeptNumbers kept_numbers(const ModelConfig& config) {
+  return std::visit([](const auto& own) { return numbers_of(own); }, config);
+}
+
+std::unique_ptr<Model> make_model(const ModelConfig& config, Arena& arena) {
+  return std::visit([&](const auto& own) { return model_of(own, arena); }, config);
+}
+
+}  // namespace gloss::models
