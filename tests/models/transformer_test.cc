@@ -86,7 +86,6 @@ void compare_with_golden(double tolerance) {
   {  // logits and attention
     Tape<T> tape(context);
     AttentionRecord<T> record;
-    record.cross = true;
     const auto memory = model.encode(tape, source);
     const auto states = model.decode(tape, model.decoder_input(target), memory, &record);
     const Tensor<T> logits = model.logits(tape, states.rows).value();
@@ -98,7 +97,7 @@ void compare_with_golden(double tolerance) {
         const int64_t row = target.offsets.begin(s) + i;
         EXPECT_TRUE(close(logits.slice_rows(row, 1), expected.slice_rows(s * 6 + i, 1), tolerance));
         for (int64_t l = 0; l < 2; ++l) {
-          const auto& layer = record.cross_attention[static_cast<size_t>(l)];
+          const auto& layer = record.entries.at(static_cast<size_t>(l)).attended;
           const int64_t m = source.offsets.length(s), n = target.offsets.length(s);
           for (int64_t h = 0; h < 4; ++h) {
             const T* got =

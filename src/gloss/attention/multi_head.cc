@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "gloss/kernels/elementwise.h"
 #include "gloss/nn/linear.h"
 
 namespace gloss::attention {
@@ -119,6 +120,16 @@ Attended<T> MultiHeadAttention<T>::attend(Tape<T>& tape, const Rows& query, cons
   Attended<T> result = scaled_dot_product_attention(tape, made[0], query.offsets, made[1], made[2],
                                                     key.offsets, {shape_.heads, shape_.d_k, shape_.d_v},
                                                     std::move(visible), dropout, request);
+  if (request.tensors) {
+    const std::array<const char*, 3> names{"q", "k", "v"};
+    for (size_t i = 0; i < 3; ++i) {
+      const Tensor<T> copy = tape.allocate({made[i].rows.rows(), places[i]->rows});
+      kernels::add<T>(tape.pool(), kernels::columns(matrix(made[i].rows.value()), made[i].first, copy.cols()),
+                      matrix(copy), kernels::Accumulate::no);
+      result.tensors.emplace_back(names[i], copy);
+    }
+    result.tensors.emplace_back("concat", result.output.value());
+  }
   result.output = output(tape, result.output);
   return result;
 }

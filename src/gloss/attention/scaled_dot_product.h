@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cmath>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gloss/attention/mask.h"
@@ -27,6 +29,7 @@ struct HeadShape {
 struct Request {
   bool scores = false;
   bool weights = false;
+  bool tensors = false;  // multi-head attention: the matrices in between
 };
 
 // Scores and weights are ragged: sequence after sequence, [heads, n_q, n_k] each, beginning at `offsets`.
@@ -36,6 +39,8 @@ struct Attended {
   autograd::Var<T> weights;  // rows sum to 1; a query with nothing to look at has zeros
   Tensor<T> scores;          // before the softmax, scaled; hidden ones are -infinity
   std::vector<int64_t> offsets;
+  // q [queries, heads * d_k], k and v [keys, ...], concat [queries, heads * d_v] (head_i beside each other).
+  std::vector<std::pair<std::string, Tensor<T>>> tensors;
 };
 
 // `visible` from visible_keys (empty: every key). Never stores the n_q x n_k weights unless asked: backward

@@ -66,7 +66,8 @@ std::string text_of(const Task& task, Context& context, const LinePart& part,
   const auto one = [](const std::vector<int32_t>& ids) {
     return Tokens{ids, Offsets({0, static_cast<int64_t>(ids.size())})};
   };
-  const std::vector<int32_t> aligned = task.model.align(tape, one(part.source.ids), one(tokens));
+  const std::vector<int32_t> aligned =
+      models::most_attended(task.model, tape, one(part.source.ids), one(tokens));
   return text::decode_with_unknowns(tokenizer, part.text, part.source, tokens, aligned);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gloss/autograd/tape.h"
+#include "gloss/models/attention_map.h"
 #include "gloss/models/cache_memory.h"
 #include "gloss/models/config.h"
 #include "gloss/models/decoder_state.h"
@@ -40,9 +41,13 @@ class Model {
   // log P(y_t | y_<t, x) of every target token.
   virtual std::vector<float> log_probabilities(autograd::Tape<float>& tape, const Tokens& source,
                                                const Tokens& target) const = 0;
-  // For each target token the source position (within its sequence) that attention looked at most.
-  virtual std::vector<int32_t> align(autograd::Tape<float>& tape, const Tokens& source,
-                                     const Tokens& target) const = 0;
+  // What attention did where the target is given (teacher-forced): layers of a kind from the first on, in the
+  // order cross, encoder, decoder. A model has the kinds that attention_layers counts.
+  virtual std::vector<AttentionMap> attend(autograd::Tape<float>& tape, const Tokens& source,
+                                           const Tokens& target, const AttentionRequest& request) const = 0;
+  virtual int64_t attention_layers(AttentionKind kind) const = 0;
+  // The layer whose cross-attention aligns words best.
+  virtual int64_t alignment_layer() const = 0;
   // A state to search with. The context and the model outlive it; one thread of control uses both.
   virtual std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const = 0;
   virtual CacheCost cache_cost() const = 0;
@@ -51,5 +56,10 @@ class Model {
   virtual int64_t cap() const = 0;
   virtual bool forced_end() const = 0;
 };
+
+// For each target token the source position (within its sequence) that the mean of the heads of the alignment
+// layer looked at most where the token was predicted; -1 where there is nothing to look at.
+std::vector<int32_t> most_attended(const Model& model, autograd::Tape<float>& tape, const Tokens& source,
+                                   const Tokens& target);
 
 }  // namespace gloss::models

@@ -37,10 +37,10 @@ std::vector<int64_t> positions_of(const Offsets& offsets) {
 
 // Runs attention and files what it did if somebody records it.
 template <class T, class F>
-Var<T> recorded(std::vector<Attended<T>>* into, F attend) {
-  if (!into) return attend(Request{}).output;
-  into->push_back(attend(Request{true, true}));
-  return into->back().output;
+Var<T> recorded(AttentionRecord<T>* record, AttentionKind kind, int64_t layer, F attend) {
+  if (!record || !record->request.wants(kind, layer)) return attend(Request{}).output;
+  record->entries.push_back({kind, layer, attend(Request{true, true, record->request.tensors})});
+  return record->entries.back().attended.output;
 }
 
 }  // namespace
@@ -154,9 +154,10 @@ template <class T>
 typename Transformer<T>::Rows Transformer<T>::encode(Tape<T>& tape, const Tokens& source,
                                                      AttentionRecord<T>* record) const {
   Var<T> x = embed(tape, *source_table_, source.rows, positions_of(source.offsets));
-  for (const EncoderLayer& layer : encoder_) {
+  for (size_t i = 0; i < encoder_.size(); ++i) {
+    const EncoderLayer& layer = encoder_[i];
     x = sublayer(tape, x, layer.self_norm, [&](const Var<T>& y) {
-      return recorded<T>(record && record->encoder ? &record->encoder_self : nullptr, [&](Request request) {
+      return recorded(record, AttentionKind::encoder, static_cast<int64_t>(i), [&](Request request) {
         return layer.self(tape, {y, source.offsets}, Mask{}, config_.attention_dropout, request);
       });
     });
@@ -185,22 +186,21 @@ typename Transformer<T>::Rows Transformer<T>::decode(Tape<T>& tape, const Tokens
   require(input.offsets.count() == memory.offsets.count(), "{} target sequences for {} source sequences",
           input.offsets.count(), memory.offsets.count());
   Var<T> x = embed(tape, *target_table_, input.rows, positions_of(input.offsets));
-  for (const DecoderLayer& layer : decoder_) {
-    x = decoder_layer(
-        tape, layer, x,
-        [&](const Var<T>& y) {
-          return recorded<T>(record && record->decoder ? &record->decoder_self : nullptr,
-                             [&](Request request) {
-                               return layer.self(tape, {y, input.offsets}, Mask{Causal::yes, {}},
-                                                 config_.attention_dropout, request);
-                             });
-        },
-        [&](const Var<T>& y) {
-          return recorded<T>(record && record->cross ? &record->cross_attention : nullptr, [&](Request
-                                                                                                   request) {
-            return layer.cross(tape, {y, input.offsets}, memory, Mask{}, config_.attention_dropout, request);
-          });
-        });
+  for (size_t i = 0; i < decoder_.size(); ++i) {
+    const DecoderLayer& layer = decoder_[i];
+    const auto index = static_cast<int64_t>(i);
+    const auto self = [&](const Var<T>& y) {
+      return recorded(record, AttentionKind::decoder, index, [&](Request request) {
+        return layer.self(tape, {y, input.offsets}, Mask{Causal::yes, {}}, config_.attention_dropout,
+                          request);
+      });
+    };
+    const auto cross = [&](const Var<T>& y) {
+      return recorded(record, AttentionKind::cross, index, [&](Request request) {
+        return layer.cross(tape, {y, input.offsets}, memory, Mask{}, config_.attention_dropout, request);
+      });
+    };
+    x = decoder_layer(tape, layer, x, self, cross);
   }
   if (config_.pre_norm) x = normalise(tape, x, decoder_norm_);
   return {x, input.offsets};

@@ -18,34 +18,28 @@ void TransformerModel::initialise(uint64_t seed) {
   });
 }
 
-// The heads' mean of the last layer but one, which aligns best (Garg et al. 2019, section 4.1); of the last
-// in a model of one layer.
-std::vector<int32_t> TransformerModel::align(autograd::Tape<float>& tape, const Tokens& source,
-                                             const Tokens& target) const {
-  std::vector<int32_t> aligned(target.rows.size(), -1);
-  AttentionRecord<float> record;
-  record.cross = true;
-  transformer_.decode(tape, transformer_.decoder_input(target), transformer_.encode(tape, source), &record);
-  if (record.cross_attention.empty()) return aligned;
-  const auto& layer =
-      record.cross_attention[record.cross_attention.size() >= 2 ? record.cross_attention.size() - 2 : 0];
-  const int64_t heads = transformer_.config().decoder.heads;
-  for (int64_t s = 0; s < target.offsets.count(); ++s) {
-    const int64_t n_q = target.offsets.length(s), n_k = source.offsets.length(s);
-    const float* weights = layer.weights.value().data() + layer.offsets[static_cast<size_t>(s)];
-    for (int64_t i = 0; i < n_q; ++i) {
-      float best = -1;
-      for (int64_t j = 0; j < n_k; ++j) {
-        float total = 0;
-        for (int64_t h = 0; h < heads; ++h) total += weights[(h * n_q + i) * n_k + j];
-        if (total > best) {
-          best = total;
-          aligned[static_cast<size_t>(target.offsets.begin(s) + i)] = static_cast<int32_t>(j);
-        }
-      }
-    }
+std::vector<AttentionMap> TransformerModel::attend(autograd::Tape<float>& tape, const Tokens& source,
+                                                   const Tokens& target,
+                                                   const AttentionRequest& request) const {
+  AttentionRecord<float> record{request, {}};
+  const auto memory = transformer_.encode(tape, source, &record);
+  transformer_.decode(tape, transformer_.decoder_input(target), memory, &record);
+  std::ranges::stable_sort(record.entries, {}, &AttentionRecord<float>::Entry::kind);
+  std::vector<AttentionMap> maps;
+  for (auto& entry : record.entries) {
+    AttentionMap map;
+    map.kind = entry.kind;
+    map.layer = entry.layer;
+    map.heads = entry.kind == AttentionKind::encoder ? transformer_.config().encoder.heads
+                                                     : transformer_.config().decoder.heads;
+    map.scores = entry.attended.scores;
+    map.weights = entry.attended.weights.value();
+    map.offsets = std::move(entry.attended.offsets);
+    map.tensors = std::move(entry.attended.tensors);
+    if (request.tensors) map.tensors.emplace_back("output", entry.attended.output.value());
+    maps.push_back(std::move(map));
   }
-  return aligned;
+  return maps;
 }
 
 std::unique_ptr<DecoderState> TransformerModel::decoder_state(Context& context, Caching caching) const {

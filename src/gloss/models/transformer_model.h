@@ -1,6 +1,7 @@
 // The Transformer behind the common interface of models.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "gloss/models/model.h"
@@ -30,8 +31,16 @@ class TransformerModel final : public Model {
                                        const Tokens& target) const override {
     return transformer_.log_probabilities(tape, source, target);
   }
-  std::vector<int32_t> align(autograd::Tape<float>& tape, const Tokens& source,
-                             const Tokens& target) const override;
+  std::vector<AttentionMap> attend(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
+                                   const AttentionRequest& request) const override;
+  int64_t attention_layers(AttentionKind kind) const override {
+    const TransformerConfig& config = transformer_.config();
+    return kind == AttentionKind::encoder ? config.encoder.layers : config.decoder.layers;
+  }
+  // The last layer but one (Garg et al. 2019, section 4.1); the last in a model of one layer.
+  int64_t alignment_layer() const override {
+    return std::max<int64_t>(0, transformer_.config().decoder.layers - 2);
+  }
   std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
   CacheCost cache_cost() const override;
   int64_t cap() const override { return transformer_.config().cap; }
