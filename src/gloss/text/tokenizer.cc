@@ -99,25 +99,33 @@ size_t Tokenizer::language_tag(const Side& side, std::string_view line) {
   return close + 2;
 }
 
-EncodedLine Tokenizer::encode_source(std::string_view line) const {
+EncodedLine Tokenizer::encode(const Side& side, std::string_view line) {
   EncodedLine encoded;
-  const size_t tag = language_tag(source_, line);
+  const size_t tag = language_tag(side, line);
   if (tag > 0) {
-    encoded.ids.push_back(source_.vocabulary->id_or_unknown(line.substr(0, tag)));
+    encoded.ids.push_back(side.vocabulary->id_or_unknown(line.substr(0, tag)));
     encoded.spans.push_back({0, static_cast<int64_t>(tag), true});
   }
   bool after_mark = false;
-  for (const Piece& piece : source_.segmenter.encode(line.substr(tag))) {
+  for (const Piece& piece : side.segmenter.encode(line.substr(tag))) {
     const bool mark_alone = piece.text == kSpaceMark;
-    encoded.ids.push_back(id_of(source_, piece));
+    encoded.ids.push_back(id_of(side, piece));
     encoded.spans.push_back({piece.begin + static_cast<int64_t>(tag), piece.end + static_cast<int64_t>(tag),
                              after_mark || (piece.text.starts_with(kSpaceMark) && !mark_alone)});
     after_mark = mark_alone;
   }
   const auto end = static_cast<int64_t>(line.size());
-  encoded.ids.push_back(source_.vocabulary->end_id());
+  encoded.ids.push_back(side.vocabulary->end_id());
   encoded.spans.push_back({end, end, false});
   return encoded;
+}
+
+EncodedLine Tokenizer::encode_source(std::string_view line) const {
+  return encode(source_, line);
+}
+
+EncodedLine Tokenizer::encode_target(std::string_view line) const {
+  return encode(target_, line);
 }
 
 std::vector<int32_t> Tokenizer::encode_ids(const Side& side, std::string_view line) {

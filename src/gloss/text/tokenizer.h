@@ -14,7 +14,7 @@
 
 namespace gloss::text {
 
-// A source line as the model sees it, and where in the line each id stands.
+// A line as the model sees it, and where in the line each id stands.
 struct EncodedLine {
   struct Span {
     int64_t begin = 0;  // bytes [begin, end) of the line; </s> has the empty span at its end
@@ -52,6 +52,7 @@ class Tokenizer {
   // A leading ">>xxx<<" that the vocabulary has stays whole: it tells multilingual models the target
   // language.
   EncodedLine encode_source(std::string_view line) const;
+  EncodedLine encode_target(std::string_view line) const;
   // The ids alone, </s> last: what training needs, and faster. A line without text gives </s> alone.
   std::vector<int32_t> encode_source_ids(std::string_view line) const;
   std::vector<int32_t> encode_target_ids(std::string_view line) const;
@@ -82,6 +83,7 @@ class Tokenizer {
   static Side side(Segmenter segmenter, std::shared_ptr<const Vocabulary> vocabulary, std::string_view name);
   static int32_t id_of(const Side& side, const Piece& piece);
   static size_t language_tag(const Side& side, std::string_view line);
+  static EncodedLine encode(const Side& side, std::string_view line);
   static std::vector<int32_t> encode_ids(const Side& side, std::string_view line);
 
   Side source_;

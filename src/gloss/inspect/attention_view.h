@@ -1,0 +1,33 @@
+// One table out of what attention did: the weights of a head or their mean, with labels, ready to be drawn.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gloss/inspect/attended_pair.h"
+
+namespace gloss::inspect {
+
+enum class Merge { none, words };
+
+struct AttentionView {
+  std::string title;                       // "cross, layer 2, head 0"
+  std::vector<std::string> rows, columns;  // labels of queries and keys
+  std::vector<float> values;               // [rows, columns]
+  std::vector<char> hidden;                // of each value: the mask keeps the query from looking there
+};
+
+struct ViewOptions {
+  std::optional<int64_t> head;  // none: the mean of all heads
+  Merge merge = Merge::none;
+  int64_t pad_to = 0;  // keys in all, padded ones behind the real ones; 0: no padding
+};
+
+// Of map `map` of the pair. Merging sums the weights of a word's pieces as keys and takes their mean as
+// queries, so that rows still sum to 1; end symbols stay apart. Throws UsageError where the head does not
+// exist or there are more keys than `pad_to`.
+AttentionView view(const AttendedPair& pair, const models::AttentionMap& map, const ViewOptions& options);
+
+}  // namespace gloss::inspect

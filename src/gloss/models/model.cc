@@ -1,0 +1,26 @@
+#include "gloss/models/model.h"
+
+#include <algorithm>
+
+namespace gloss::models {
+
+std::vector<int32_t> most_attended(const Model& model, autograd::Tape<float>& tape, const Tokens& source,
+                                   const Tokens& target) {
+  std::vector<int32_t> positions(target.rows.size(), -1);
+  if (model.attention_layers(AttentionKind::cross) == 0) return positions;
+  const auto maps =
+      model.attend(tape, source, target, {{AttentionKind::cross}, model.alignment_layer(), false});
+  for (int64_t s = 0; s < target.offsets.count(); ++s) {
+    const int64_t n_k = source.offsets.length(s);
+    if (n_k == 0) continue;
+    const std::vector<float> weights = maps.at(0).mean_weights(s, target.offsets.length(s), n_k);
+    for (int64_t i = 0; i < target.offsets.length(s); ++i) {
+      const auto row = weights.begin() + i * n_k;
+      positions[static_cast<size_t>(target.offsets.begin(s) + i)] =
+          static_cast<int32_t>(std::max_element(row, row + n_k) - row);
+    }
+  }
+  return positions;
+}
+
+}  // namespace gloss::models

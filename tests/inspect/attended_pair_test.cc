@@ -1,0 +1,221 @@
+#include "gloss/inspect/attended_pair.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "decode/small_translator.h"
+#include "gloss/inspect/attention_view.h"
+
+namespace gloss::inspect {
+namespace {
+
+using models::AttentionKind;
+using models::AttentionMap;
+
+const std::string kTrained = GLOSS_TEST_SHARED "/golden/hf-marian-multi30k-en-de";
+constexpr const char* kLine = "The cat sat on the mat. Who let the dogs out?";
+
+AttendOptions everything() {
+  AttendOptions options;
+  options.request.kinds = {AttentionKind::cross, AttentionKind::encoder, AttentionKind::decoder};
+  options.request.tensors = true;
+  options.translate.search.beam = 2;
+  return options;
+}
+
+class Attended : public decode::SmallTranslator {
+ protected:
+  AttendedPair attended(const std::string& line, const std::optional<std::string>& target = std::nullopt) {
+    return attend(*translator_, context_, line, target, everything());
+  }
+  Context context_{1};
+};
+
+// n_q and n_k of a map.
+std::pair<size_t, size_t> shape_of(const AttendedPair& pair, const AttentionMap& map) {
+  const size_t n = pair.target.ids.size(), m = pair.source.ids.size();
+  return {map.kind == AttentionKind::encoder ? m : n, map.kind == AttentionKind::decoder ? n : m};
+}
+
+TEST_F(Attended, RowsSumToOneAndTheFutureIsHidden) {
+  const AttendedPair pair = attended(kLine);
+  const models::Model& model = translator_->model();
+  ASSERT_EQ(pair.maps.size(), static_cast<size_t>(2 * model.attention_layers(AttentionKind::cross) +
+                                                  model.attention_layers(AttentionKind::encoder)));
+  for (const AttentionMap& map : pair.maps) {
+    const auto [n_q, n_k] = shape_of(pair, map);
+    ASSERT_EQ(map.weights.size(), static_cast<int64_t>(n_q * n_k) * map.heads);
+    const float *weight = map.weights.data(), *score = map.scores.data();
+    for (int64_t head = 0; head < map.heads; ++head) {
+      for (size_t i = 0; i < n_q; ++i) {
+        double sum = 0;
+        for (size_t j = 0; j < n_k; ++j, ++weight, ++score) {
+          sum += static_cast<double>(*weight);
+          const bool hidden = map.kind == AttentionKind::decoder && j > i;
+          EXPECT_EQ(hidden, std::isinf(*score));
+          if (hidden) {
+            EXPECT_EQ(*weight, 0);
+          }
+        }
+        EXPECT_NEAR(sum, 1, 1e-5);
+      }
+    }
+  }
+}
+
+// The attention shown beside a found translation is that of forcing it.
+TEST(AttendedPair, OfAFoundTranslationEqualsTheForcedOne) {
+  if (!std::filesystem::exists(kTrained)) GTEST_SKIP() << "needs " << kTrained;
+  const decode::Translator translator(kTrained);
+  Context context(1);
+  const std::string line = "A man in an orange hat starring at something.";
+  const auto attended = [&](const std::optional<std::string>& target) {
+    return attend(translator, context, line, target, everything());
+  };
+  const AttendedPair found = attended(std::nullopt), forced = attended(found.target.text);
+  EXPECT_FALSE(found.forced);
+  EXPECT_TRUE(forced.forced);
+  ASSERT_EQ(forced.target.ids, found.target.ids);
+  EXPECT_EQ(forced.target.words.texts, found.target.words.texts);
+  EXPECT_EQ(forced.target.words.word_of, found.target.words.word_of);
+  EXPECT_NEAR(forced.log_probability, found.log_probability, 1e-5);
+  EXPECT_NEAR(forced.score, found.score, 1e-5);
+  for (size_t i = 0; i < found.maps.size(); ++i)
+    EXPECT_TRUE(std::ranges::equal(forced.maps[i].weights.values(), found.maps[i].weights.values()));
+  EXPECT_LT(attended("Ein Hund schläft.").log_probability, found.log_probability);
+}
+
+// q, k, v and concat are what the layer computed: softmax(q k^T / sqrt(d_k)) v gives concat again.
+TEST_F(Attended, TheMatricesInBetweenFitTogether) {
+  const AttendedPair pair = attended(kLine);
+  for (const AttentionMap& map : pair.maps) {
+    const auto [n_q, n_k] = shape_of(pair, map);
+    const auto named = [&](const std::string& name) {
+      for (const auto& [known, tensor] : map.tensors) {
+        if (known == name) return tensor;
+      }
+      ADD_FAILURE() << name;
+      return Tensor<float>();
+    };
+    const Tensor<float> q = named("q"), k = named("k"), v = named("v"), concat = named("concat");
+    ASSERT_EQ(q.rows(), static_cast<int64_t>(n_q));
+    ASSERT_EQ(k.rows(), static_cast<int64_t>(n_k));
+    EXPECT_EQ(named("output").rows(), q.rows());
+    const int64_t d_k = q.cols() / map.heads, d_v = v.cols() / map.heads;
+    for (int64_t head = 0; head < map.heads; ++head) {
+      const size_t begin = static_cast<size_t>(head) * n_q * n_k;
+      for (size_t i = 0; i < n_q; ++i) {
+        std::vector<double> mixed(static_cast<size_t>(d_v), 0);
+        for (size_t j = 0; j < n_k; ++j) {
+          const auto row = static_cast<int64_t>(i), key = static_cast<int64_t>(j);
+          double product = 0;
+          for (int64_t c = 0; c < d_k; ++c)
+            product +=
+                static_cast<double>(q(row, head * d_k + c)) * static_cast<double>(k(key, head * d_k + c));
+          const float score = map.scores.data()[begin + i * n_k + j];
+          if (!std::isinf(score)) {
+            EXPECT_NEAR(score, product / std::sqrt(static_cast<double>(d_k)), 1e-4);
+          }
+          for (int64_t c = 0; c < d_v; ++c)
+            mixed[static_cast<size_t>(c)] += static_cast<double>(map.weights.data()[begin + i * n_k + j]) *
+                                             static_cast<double>(v(key, head * d_v + c));
+        }
+        for (int64_t c = 0; c < d_v; ++c)
+          EXPECT_NEAR(concat(static_cast<int64_t>(i), head * d_v + c), mixed[static_cast<size_t>(c)], 1e-4);
+      }
+    }
+  }
+}
+
+TEST_F(Attended, JsonHasTheDocumentedForm) {
+  const AttendedPair pair = attended(kLine);
+  const std::vector<std::string> tensors{"heads", "scores", "q"};
+  const nlohmann::ordered_json json = to_json(pair, tensors);
+  const size_t n = pair.target.ids.size(), m = pair.source.ids.size();
+  EXPECT_EQ(json["source"]["pieces"].size(), m);
+  EXPECT_EQ(json["source"]["word_of_piece"].size(), m);
+  EXPECT_TRUE(json["source"]["word_of_piece"].back().is_null());
+  EXPECT_EQ(json["target"]["is_end_symbol"].back(), true);
+  EXPECT_EQ(json["decoder_input"].size(), n);
+  EXPECT_EQ(json["decoder_input"][0], "<pad>");
+  const auto& cross = json["attention"]["cross"];
+  const models::Model& model = translator_->model();
+  ASSERT_EQ(cross["weights"].size(), static_cast<size_t>(model.attention_layers(AttentionKind::cross)));
+  EXPECT_EQ(cross["weights"][0][0].size(), n);
+  EXPECT_EQ(cross["weights"][0][0][0].size(), m);
+  EXPECT_EQ(cross["tensors"][0]["heads"]["shape"][1], n);
+  EXPECT_TRUE(json["attention"]["decoder"]["tensors"][0]["scores"]["values"][0][0][1].is_null());  // hidden
+  EXPECT_THROW(to_json(pair, std::vector<std::string>{"Q"}), UsageError);
+}
+
+TEST_F(Attended, BadInputIsOneSentence) {
+  const auto message = [&](const std::string& line, const std::optional<std::string>& target) -> std::string {
+    try {
+      attended(line, target);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("", std::nullopt).find("empty"), std::string::npos);
+  EXPECT_NE(message(" \u3000", std::nullopt).find("empty"), std::string::npos);
+  EXPECT_NE(message(kLine, " ").find("empty"), std::string::npos);
+  EXPECT_NE(message(kLine, "A 猫 .").find("猫"), std::string::npos);
+}
+
+TEST_F(Attended, ShortAndLongSentencesWork) {
+  EXPECT_EQ(attended("A").source.words.texts.size(), 1u);
+  std::string line;
+  for (int i = 0; i < 500; ++i) line += "cat ";
+  const AttendedPair pair = attended(line, "A dog.");
+  EXPECT_GE(pair.source.ids.size(), 501u);
+  EXPECT_EQ(pair.source.words.texts.size(), 500u);
+}
+
+TEST_F(Attended, ViewsMergePadAndHide) {
+  const AttendedPair pair = attended("Nobody knows far away.", "One hill, two cats.");
+  ASSERT_LT(pair.source.words.texts.size() + 1, pair.source.ids.size());  // some word has several pieces
+  for (const AttentionMap& map : pair.maps) {
+    for (const bool mean : {false, true}) {
+      ViewOptions options;
+      if (!mean) options.head = map.heads - 1;
+      const AttentionView pieces = view(pair, map, options);
+      const auto [n_q, n_k] = shape_of(pair, map);
+      ASSERT_EQ(pieces.rows.size(), n_q);
+      ASSERT_EQ(pieces.columns.size(), n_k);
+      options.merge = Merge::words;
+      options.pad_to = static_cast<int64_t>(n_k) + 2;
+      const AttentionView words = view(pair, map, options);
+      EXPECT_EQ(words.columns.size(), n_k + 2);
+      for (const AttentionView& each : {pieces, words}) {
+        const size_t width = each.columns.size();
+        for (size_t row = 0; row < each.rows.size(); ++row) {
+          double sum = 0;
+          for (size_t column = 0; column < width; ++column) {
+            sum += static_cast<double>(each.values[row * width + column]);
+            const bool future = map.kind == AttentionKind::decoder && column > row;
+            const bool padded = each.columns[column] == "<pad>" && column >= width - 2 && &each == &words;
+            if (future || padded) {
+              EXPECT_TRUE(each.hidden[row * width + column]);
+            }
+            if (each.hidden[row * width + column]) {
+              EXPECT_EQ(each.values[row * width + column], 0);
+            }
+          }
+          EXPECT_NEAR(sum, 1, 1e-5);
+        }
+      }
+    }
+    ViewOptions absent;
+    absent.head = map.heads;
+    EXPECT_THROW(view(pair, map, absent), UsageError);
+    ViewOptions narrow;
+    narrow.pad_to = 1;
+    EXPECT_THROW(view(pair, map, narrow), UsageError);
+  }
+}
+
+}  // namespace
+}  // namespace gloss::inspect
