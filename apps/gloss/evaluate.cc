@@ -1,13 +1,17 @@
-// gloss evaluate: BLEU, chrF, exact matches and perplexity.
+// gloss evaluate: BLEU, chrF, exact matches and perplexity of translations; the error rate of word
+// alignments.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "command.h"
 #include "gloss/decode/translator.h"
+#include "gloss/evaluate/alignment.h"
 #include "gloss/evaluate/bleu.h"
 #include "gloss/evaluate/chrf.h"
 #include "option_table.h"
@@ -20,6 +24,8 @@ namespace {
 struct EvaluateCommand {
   std::string model, source, hypothesis, output;
   std::vector<std::string> reference;
+  std::string alignment, alignment_gold, target;
+  int gold_base = 1;
   evaluate::Tokenizer tokenize = evaluate::Tokenizer::v13a;
   bool lowercase = false, json = false, replace_invalid = false;
   decode::TranslateOptions translate;
@@ -32,6 +38,13 @@ struct EvaluateCommand {
           self.hypothesis);
     visit(Field("reference", "FILE...", "what is right, line for line; several are alternatives"),
           self.reference);
+    visit(Field("alignment-gold", "FILE", "word links that a person made, sure and possible"),
+          self.alignment_gold);
+    visit(Field("alignment", "FILE", "word links to score with them, Moses lines 0-0 1-2"), self.alignment);
+    visit(Field("gold-base", "N", "the number of a sentence's first word in --alignment-gold").range(0, 1),
+          self.gold_base);
+    visit(Field("target", "FILE", "with --source the sentences that --alignment links, to check its links"),
+          self.target);
     visit(Field("output", "FILE", "write the translations"), self.output);
     visit(Field("tokenize", "T", "how BLEU splits words, as sacreBLEU does")
               .choices<Tokenizer>(
@@ -134,7 +147,78 @@ void print_results(const EvaluateCommand& command, const std::vector<std::string
   output.commit();
 }
 
+// Throws UsageError, "<why>: leave out --name", for the first option that was typed and is not allowed.
+void refuse_others(const Typed<EvaluateCommand>& typed, std::initializer_list<std::string_view> allowed,
+                   std::string_view why) {
+  for_each_field(typed.value, [&](const Field& field, const auto& value) {
+    if (typed.has(std::string_view(field.name())) &&
+        std::ranges::find(allowed, field.name()) == allowed.end())
+      throw UsageError(fmt::format("{}: leave out {}", why, flag_text(field, value)));
+  });
+}
+
+// The lines of the texts as numbers of words; empty where no texts are given.
+std::vector<evaluate::WordCounts> word_counts(const EvaluateCommand& command, text::InvalidUtf8 invalid) {
+  if (command.source.empty()) return {};
+  const auto source = read_lines(command.source, invalid), target = read_lines(command.target, invalid);
+  require(source.size() == target.size(), "{} has {} lines and {} has {}: each line needs its translation",
+          command.source, source.size(), command.target, target.size());
+  std::vector<evaluate::WordCounts> counts;
+  for (size_t i = 0; i < source.size(); ++i) {
+    counts.push_back({static_cast<int64_t>(evaluate::words_of(source[i]).size()),
+                      static_cast<int64_t>(evaluate::words_of(target[i]).size())});
+  }
+  return counts;
+}
+
+int run_alignment(const Typed<EvaluateCommand>& typed) {
+  const EvaluateCommand& command = typed.value;
+  if (command.alignment_gold.empty() || command.alignment.empty())
+    throw UsageError("scoring word links needs both --alignment-gold FILE and --alignment FILE");
+  constexpr std::string_view kWhy = "--alignment-gold scores the links of --alignment";
+  if (!command.model.empty()) throw UsageError(fmt::format("{}: leave out MODEL", kWhy));
+  refuse_others(typed,
+                {"alignment-gold", "alignment", "gold-base", "source", "target", "json", "replace-invalid"},
+                kWhy);
+  if (command.source.empty() != command.target.empty())
+    throw UsageError("--source and --target are checked together: give both or none");
+  refuse_one_input_for_many({command.alignment_gold, command.alignment, command.source, command.target});
+
+  const auto invalid = command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail;
+  const std::vector<evaluate::WordCounts> counts = word_counts(command, invalid);
+  const auto lines = read_lines(command.alignment, invalid);
+  require(!lines.empty(), "{} holds no line: there is nothing to evaluate", command.alignment);
+  const auto alignments = evaluate::read_alignments(lines, command.alignment, counts);
+  const auto gold = evaluate::read_gold(read_lines(command.alignment_gold, invalid), command.alignment_gold,
+                                        static_cast<int64_t>(lines.size()), {command.gold_base, counts});
+  const evaluate::AerScore score = evaluate::aer(alignments, gold);
+  Output output("");
+  if (command.json) {
+    const nlohmann::ordered_json json = {{"sentences", score.sentences},
+                                         {"aer", score.aer()},
+                                         {"precision", score.precision()},
+                                         {"recall", score.recall()},
+                                         {"links", score.links},
+                                         {"links_in_sure", score.links_in_sure},
+                                         {"links_in_possible", score.links_in_possible},
+                                         {"sure", score.sure},
+                                         {"possible", score.possible}};
+    output.write(json.dump(2) + "\n");
+  } else {
+    output.write(fmt::format("AER = {:.4f} ({} sentences)\n", score.aer(), score.sentences));
+    output.write(fmt::format("precision = {:.4f} ({} of {} links are among the {} possible ones)\n",
+                             score.precision(), score.links_in_possible, score.links, score.possible));
+    output.write(fmt::format("recall = {:.4f} ({} of the {} sure links were found)\n", score.recall(),
+                             score.links_in_sure, score.sure));
+  }
+  output.commit();
+  return 0;
+}
+
 int run(Typed<EvaluateCommand>& typed) {
+  if (typed.has("alignment-gold") || typed.has("alignment")) return run_alignment(typed);
+  refuse_typed(typed, {"gold-base", "target"},
+               "is for scoring word links: add --alignment-gold and --alignment");
   EvaluateCommand& command = typed.value;
   const bool translates = command.hypothesis.empty();
   if (command.reference.empty()) throw UsageError("evaluate needs --reference FILE");
@@ -187,13 +271,16 @@ Run add_evaluate(CLI::App& program) {
   CLI::App& app = add_command(
       program,
       {"evaluate",
-       "[MODEL] --source FILE | --hypothesis FILE  --reference FILE... [OPTIONS]",
-       "BLEU, chrF, exact matches and perplexity",
+       "[MODEL] --source FILE | --hypothesis FILE  --reference FILE... [OPTIONS]\n"
+       "       gloss evaluate --alignment-gold FILE --alignment FILE [--source FILE --target FILE]",
+       "BLEU, chrF, perplexity; errors of word alignments",
        "Translates and scores, or scores what is translated already. BLEU and chrF equal sacreBLEU's.\n"
-       "Takes the options of gloss translate that change results, too (--help-all).",
+       "Takes the options of gloss translate that change results, too (--help-all). The second form prints\n"
+       "the alignment error rate (Och and Ney 2003).",
        "gloss evaluate models/en-de --source test.en --reference test.de",
-       {"source", "hypothesis", "reference", "output", "tokenize", "lowercase", "json", "beam",
-        "length-penalty", "batch", "threads", "workers", "replace-invalid"}});
+       {"source", "hypothesis", "reference", "alignment-gold", "alignment", "gold-base", "target", "output",
+        "tokenize", "lowercase", "json", "beam", "length-penalty", "batch", "threads", "workers",
+        "replace-invalid"}});
   auto typed = std::make_shared<Typed<EvaluateCommand>>();
   app.add_option("MODEL", typed->value.model, "model folder");
   add_options(app, *typed);
