@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gloss/base/error.h"
+#include "gloss/decode/words.h"
 #include "gloss/text/punctuation.h"
 #include "gloss/text/space.h"
 
@@ -10,8 +11,6 @@ namespace gloss::decode {
 namespace {
 
 using evaluate::Link;
-
-constexpr int32_t kNoWord = -1;
 
 void check(const PieceWords& pieces, const char* side) {
   require(pieces.word.size() == pieces.punctuation.size(), "{} {} pieces with words, {} with punctuation",
@@ -63,17 +62,9 @@ class Row {
 }  // namespace
 
 PieceWords words_of_pieces(std::string_view line, std::span<const text::EncodedLine::Span> spans) {
-  const auto words = evaluate::words_of(line);
-  PieceWords pieces;
+  PieceWords pieces{words_of(line, spans).word_of, {}};
   for (const text::EncodedLine::Span& span : spans) {
-    require(0 <= span.begin && span.begin <= span.end && span.end <= static_cast<int64_t>(line.size()),
-            "a piece from byte {} to {} is not inside a line of {} bytes", span.begin, span.end, line.size());
     const auto begin = static_cast<size_t>(span.begin), length = static_cast<size_t>(span.end - span.begin);
-    // The first word that is not wholly before the piece.
-    const auto word = std::ranges::partition_point(words, [&](std::string_view each) {
-      return static_cast<size_t>(each.data() - line.data()) + each.size() <= begin;
-    });
-    pieces.word.push_back(word == words.end() ? kNoWord : static_cast<int32_t>(word - words.begin()));
     pieces.punctuation.push_back(text::is_punctuation(text::trimmed(line.substr(begin, length))));
   }
   return pieces;

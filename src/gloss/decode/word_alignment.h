@@ -17,9 +17,7 @@ struct PieceWords {
   std::vector<bool> punctuation;  // whether a piece is a punctuation mark
 };
 
-// The word of each piece and whether it is punctuation, from where the pieces stand in their line. Words are
-// those of evaluate::words_of, which word links count; a piece over several belongs to the first, one on the
-// space before a word to that word. Throws Error for spans that are not inside the line.
+// The word of each piece (decode::words_of) and whether it is punctuation.
 PieceWords words_of_pieces(std::string_view line, std::span<const text::EncodedLine::Span> spans);
 
 // What counts of a target word of several pieces.
