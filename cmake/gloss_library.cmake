@@ -13,11 +13,13 @@ if(GLOSS_SANITIZE)
   add_link_options(-fsanitize=${GLOSS_SANITIZE})
 endif()
 
-# gloss_library(folder [DEPENDS folders...] [LIBRARIES public libraries...] [PRIVATE libraries...])
-# Makes the target gloss_<folder> from src/gloss/<folder>/*.cc.
+# gloss_library(folder [DEPENDS folders...] [LIBRARIES public libraries...] [PRIVATE libraries...] [WITHOUT files...])
+# Makes the target gloss_<folder> from src/gloss/<folder>/*.cc, but for those WITHOUT names.
 function(gloss_library folder)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;PRIVATE;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/gloss/${folder}/*.cc)
+  list(TRANSFORM ARG_WITHOUT PREPEND ${PROJECT_SOURCE_DIR}/src/gloss/${folder}/)
+  list(REMOVE_ITEM sources ${ARG_WITHOUT})
   set(name gloss_${folder})
   if(sources)
     add_library(${name} STATIC ${sources})

@@ -1,0 +1,15 @@
+// What cairo's SVG needs before it is published.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace gloss::inspect {
+
+// Cairo numbers some names through the life of a process: here they are numbered in order, so that one
+// drawing always gives the same bytes, and begin with a hash of the drawing, so that several pictures can
+// stand in one HTML page. Decimals beyond a thousandth of a point, a third of the file, go. The title becomes
+// <title>, which screen readers read.
+std::string tidy_svg(std::string_view svg, std::string_view title);
+
+}  // namespace gloss::inspect
