@@ -32,5 +32,6 @@ Run add_translate(CLI::App& program);
 Run add_score(CLI::App& program);
 Run add_evaluate(CLI::App& program);
 Run add_info(CLI::App& program);
+Run add_attend(CLI::App& program);
 
 }  // namespace gloss::cli

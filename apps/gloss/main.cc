@@ -111,7 +111,7 @@ int run(int argc, char** argv) {
   const std::vector<std::pair<std::string, Run>> commands = {
       {"train", add_train(program)}, {"translate", add_translate(program)},
       {"score", add_score(program)}, {"evaluate", add_evaluate(program)},
-      {"info", add_info(program)},
+      {"info", add_info(program)},   {"attend", add_attend(program)},
   };
   CLI::App* help = program.add_subcommand("help", "show this, or the help of a command");
   help->add_option("COMMAND", topic);

@@ -22,7 +22,8 @@ Axis axis_of(const AttendedPair& pair, bool source, bool decoder_input, Merge me
   std::vector<std::string> pieces = side.pieces;
   std::vector<int32_t> word_of = side.words.word_of;
   if (decoder_input) {
-    pieces.insert(pieces.begin(), pair.start_piece);
+    // Marian models start with <pad>, which would be taken for padding.
+    pieces.insert(pieces.begin(), pair.start_piece == text::kPadPiece ? "<start>" : pair.start_piece);
     pieces.pop_back();
     word_of.insert(word_of.begin(), -1);
     word_of.pop_back();
