@@ -121,6 +121,26 @@ TYPED_TEST(LayerNormKernel, EqualsTheReference) {
   }
 }
 
+// The gradient of the input may take the place of that of the result.
+TYPED_TEST(LayerNormKernel, WorksInPlace) {
+  for (const int64_t d : tests::kWidths) {
+    Case<TypeParam> c(5, d, false, 0);
+    ThreadPool pool(1);
+    Framed<TypeParam> y(5, d, 1, 0), statistics(5, 2, 1, 0), dx(5, d, 3, 1), in_place = c.dy;
+    add_norm_forward(pool, c.in, {}, y.view(), statistics.view().data);
+    AddNormGradient<TypeParam> gradient;
+    gradient.sum = c.in.x;
+    gradient.statistics = statistics.view().data;
+    gradient.dy = c.dy.view();
+    gradient.dx = dx.view();
+    add_norm_backward(pool, c.in, gradient);
+    gradient.dy = in_place.view();
+    gradient.dx = in_place.view();
+    add_norm_backward(pool, c.in, gradient);
+    EXPECT_TRUE(tests::same_bits(dx.values(), in_place.values()));
+  }
+}
+
 // A row far from zero: the variance does not drown in the mean.
 TEST(LayerNormRows, SurvivesALargeMean) {
   ThreadPool pool(1);

@@ -5,6 +5,7 @@
 
 #include "gloss/kernels/dispatch.h"
 #include "gloss/kernels/dropout-inl.h"
+#include "gloss/kernels/layer_norm-inl.h"
 #include "gloss/kernels/layer_norm.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -32,28 +33,15 @@ void forward_rows(const AddNorm<T>& in, Matrix<T> sums, Matrix<T> y, T* statisti
     } else {
       for (int64_t c = 0; c < d; c += kWide) total = total + load_chunk(x + c, d - c);
     }
-    const T mean = sum(total) / static_cast<T>(d);
-    Wide<T> squares = zero<T>();
-    for (int64_t c = 0; c < d; c += kWide) {
-      const Wide<T> centred = load_chunk(x + c, d - c, mean) - set(mean);
-      squares = mul_add(centred, centred, squares);
-    }
-    const T inverse = T{1} / std::sqrt(sum(squares) / static_cast<T>(d) + in.epsilon);
-    T* out = y.row(i);
-    for (int64_t c = 0; c < d; c += kWide) {
-      const Wide<T> normal = (load_chunk(x + c, d - c) - set(mean)) * set(inverse);
-      store_chunk(mul_add(normal, load_chunk(in.gamma + c, d - c), load_chunk(in.beta + c, d - c)), out + c,
-                  d - c);
-    }
+    const RowStatistics<T> row = normalise_row(x, d, total, in.gamma, in.beta, in.epsilon, y.row(i));
     if (statistics) {
-      statistics[2 * i] = mean;
-      statistics[2 * i + 1] = inverse;
+      statistics[2 * i] = row.mean;
+      statistics[2 * i + 1] = row.inverse;
     }
   }
 }
 
-// dsum = inverse (g - mean(g) - normal mean(g normal)) with g = dy gamma. `partial` [2, d] gets this block's
-// share of dgamma and dbeta.
+// `partial` [2, d] gets this block's share of dgamma and dbeta.
 template <class T>
 void backward_rows(const AddNorm<T>& in, const AddNormGradient<T>& gr, T* partial, int64_t begin,
                    int64_t end) {
@@ -64,36 +52,25 @@ void backward_rows(const AddNorm<T>& in, const AddNormGradient<T>& gr, T* partia
   for (int64_t i = begin; i < end; ++i) {
     const T* dy = gr.dy.row(i);
     const T* x = gr.sum.row(i);
-    const Wide<T> mean = set(gr.statistics[2 * i]), inverse = set(gr.statistics[2 * i + 1]);
-    Wide<T> sum_g = zero<T>(), sum_gn = zero<T>();
-    for (int64_t c = 0; c < d; c += kWide) {
-      const int64_t n = d - c;
-      const Wide<T> up = load_chunk(dy + c, n);
-      const Wide<T> normal = (load_chunk(x + c, n, gr.statistics[2 * i]) - mean) * inverse;
-      const Wide<T> g = up * load_chunk(in.gamma + c, n);
-      sum_g = sum_g + g;
-      sum_gn = mul_add(g, normal, sum_gn);
-      store_chunk(mul_add(up, normal, load_chunk(dgamma + c, n)), dgamma + c, n);
-      store_chunk(up + load_chunk(dbeta + c, n), dbeta + c, n);
-    }
-    const Wide<T> mean_g = set(sum(sum_g) / static_cast<T>(d)),
-                  mean_gn = set(sum(sum_gn) / static_cast<T>(d));
-    for (int64_t c = 0; c < d; c += kWide) {
-      const int64_t n = d - c;
-      const Wide<T> normal = (load_chunk(x + c, n) - mean) * inverse;
-      const Wide<T> g = load_chunk(dy + c, n) * load_chunk(in.gamma + c, n);
-      const Wide<T> ds = inverse * neg_mul_add(normal, mean_gn, g - mean_g);
-      if (gr.dx.data) {
-        T* dx = gr.dx.row(i) + c;
-        store_chunk(gr.accumulate_x == Accumulate::yes ? ds + load_chunk(dx, n) : ds, dx, n);
-      }
-      if (gr.dbranch.data) {
-        T* db = gr.dbranch.row(i) + c;
-        Wide<T> b = ds;
-        if (in.dropout.active()) b = b * dropout_factors(in.dropout, static_cast<uint64_t>(i * d + c), T{});
-        store_chunk(gr.accumulate_branch == Accumulate::yes ? b + load_chunk(db, n) : b, db, n);
-      }
-    }
+    normalise_row_backward(
+        dy, x, {gr.statistics[2 * i], gr.statistics[2 * i + 1]}, d, in.gamma,
+        [&](int64_t c, int64_t n, const Wide<T>& up, const Wide<T>& normal) HWY_ATTR {
+          store_chunk(mul_add(up, normal, load_chunk(dgamma + c, n)), dgamma + c, n);
+          store_chunk(up + load_chunk(dbeta + c, n), dbeta + c, n);
+        },
+        [&](int64_t c, int64_t n, const Wide<T>& ds) HWY_ATTR {
+          if (gr.dx.data) {
+            T* dx = gr.dx.row(i) + c;
+            store_chunk(gr.accumulate_x == Accumulate::yes ? ds + load_chunk(dx, n) : ds, dx, n);
+          }
+          if (gr.dbranch.data) {
+            T* db = gr.dbranch.row(i) + c;
+            Wide<T> b = ds;
+            if (in.dropout.active())
+              b = b * dropout_factors(in.dropout, static_cast<uint64_t>(i * d + c), T{});
+            store_chunk(gr.accumulate_branch == Accumulate::yes ? b + load_chunk(db, n) : b, db, n);
+          }
+        });
   }
 }
 

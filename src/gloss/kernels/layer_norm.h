@@ -27,7 +27,7 @@ struct AddNormGradient {
   Matrix<const T> dy;
   Matrix<const T> sum;            // x itself when there is no branch
   const T* statistics = nullptr;  // [n, 2]
-  Matrix<T> dx;                   // any of these without data: not wanted
+  Matrix<T> dx;                   // any of these without data: not wanted; dx may be dy
   Accumulate accumulate_x = Accumulate::no;
   Matrix<T> dbranch;
   Accumulate accumulate_branch = Accumulate::no;
