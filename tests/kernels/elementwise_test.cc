@@ -109,7 +109,7 @@ TYPED_TEST(Elementwise, DropoutVectorsEqualTheScalarFactor) {
 TYPED_TEST(Elementwise, ActivationBackward) {
   using T = TypeParam;
   for (const Activation activation :
-       {Activation::none, Activation::relu, Activation::swish, Activation::gelu}) {
+       {Activation::none, Activation::relu, Activation::swish, Activation::gelu, Activation::tanh}) {
     this->shapes([&](int64_t rows, int64_t cols) {
       auto x = Framed<T>::random(rows, cols, 3, 2, 1, 3);
       const auto dy = Framed<T>::random(rows, cols, 1, 5, 2);
@@ -137,6 +137,43 @@ TYPED_TEST(Elementwise, ActivationBackward) {
           [&](const auto& got) { EXPECT_TRUE(tests::close(got, want, kNear<T>)); });
     });
   }
+}
+
+TYPED_TEST(Elementwise, Maxout) {
+  using T = TypeParam;
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  this->shapes([&](int64_t rows, int64_t cols) {
+    auto x = Framed<T>::random(rows, 2 * cols, 3, 2, 1);
+    const auto dy = Framed<T>::random(rows, cols, 1, 5, 2),
+               before = Framed<T>::random(rows, 2 * cols, 2, 1, 3);
+    std::vector<T> values = x.values();
+    // Equal ones, zeros of both signs, NaN on each side.
+    const T special[] = {T{1}, T{1}, T(-0.0), T{0}, nan, T{2}, T{2}, nan};
+    std::copy_n(special, std::min(values.size(), std::size(special)), values.begin());
+    x.set(values);
+    std::vector<double> want, gradient, sums;
+    for (size_t i = 0; i < values.size(); i += 2) {
+      const bool second = values[i + 1] > values[i] || std::isnan(values[i + 1]);
+      const double up = static_cast<double>(dy.values()[i / 2]);
+      want.push_back(static_cast<double>(second ? values[i + 1] : values[i]));
+      gradient.insert(gradient.end(), {second ? 0 : up, second ? up : 0});
+    }
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      sums.push_back(gradient[i] + static_cast<double>(before.values()[i]));
+    }
+    tests::same_everywhere<T>(
+        [&](ThreadPool& pool) {
+          Framed<T> y(rows, cols, 4, 3), dx(rows, 2 * cols, 1, 1), added = before;
+          maxout<T>(pool, x.view(), y.view());
+          maxout_backward<T>(pool, x.view(), dy.view(), dx.view(), Accumulate::no);
+          maxout_backward<T>(pool, x.view(), dy.view(), added.view(), Accumulate::yes);
+          EXPECT_TRUE(tests::close(dx.values(), gradient, 0));
+          EXPECT_TRUE(tests::close(added.values(), sums, kNear<T>));
+          EXPECT_TRUE(y.frame_intact() && dx.frame_intact() && added.frame_intact());
+          return y.values();
+        },
+        [&](const auto& got) { EXPECT_TRUE(tests::close(got, want, 0)); });
+  });
 }
 
 TYPED_TEST(Elementwise, ColumnSums) {

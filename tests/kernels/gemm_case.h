@@ -124,6 +124,8 @@ inline double reference_activation(Activation activation, double x) {
       return x / (1 + std::exp(-x));
     case Activation::gelu:
       return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return x;
 }

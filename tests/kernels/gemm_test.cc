@@ -59,7 +59,7 @@ Case random_case(const RandomKey& key, bool long_sums) {
   c.accumulate = pick(5, 2) ? Accumulate::yes : Accumulate::no;
   c.bias = pick(6, 2) != 0;
   c.keep = pick(7, 2) != 0;
-  c.activation = static_cast<Activation>(pick(8, 4));
+  c.activation = static_cast<Activation>(pick(8, 5));
   c.slack = pick(9, 3) == 0 ? 0 : pick(10, 40);
   c.shift = pick(11, 17);
   return c;
@@ -182,7 +182,7 @@ TEST_P(GemmOnIsa, AnEmptySumIsBiasAndAnEmptyProductIsNothing) {
 
 TEST_P(GemmOnIsa, NotANumberReachesTheResult) {
   for (const Activation activation :
-       {Activation::none, Activation::relu, Activation::swish, Activation::gelu}) {
+       {Activation::none, Activation::relu, Activation::swish, Activation::gelu, Activation::tanh}) {
     const Operands<float> o(Case{.m = 7, .n = 65, .k = 20, .activation = activation}, 5);
     o.a.view().row(3)[19] = std::numeric_limits<float>::quiet_NaN();
     ThreadPool pool(1);
@@ -332,7 +332,7 @@ TEST_F(GemmOnednn, GivesTheBitsOfOurKernel) {
           Case c{.m = m, .n = size.n, .k = size.k, .ta = ta, .tb = tb};
           c.accumulate = m % 2 ? Accumulate::yes : Accumulate::no;
           c.bias = c.keep = m % 3 == 0;
-          c.activation = static_cast<Activation>(m % 4);
+          c.activation = static_cast<Activation>(m % 5);
           Operands<float> o(c, 29);
           ASSERT_NO_FATAL_FAILURE(expect_same(pool, o));
           FloatProduct p;

@@ -32,7 +32,7 @@ class NnGradient : public ::testing::Test {
 
 TEST_F(NnGradient, LinearWithEachActivation) {
   for (const Activation activation :
-       {Activation::none, Activation::relu, Activation::swish, Activation::gelu}) {
+       {Activation::none, Activation::relu, Activation::swish, Activation::gelu, Activation::tanh}) {
     SCOPED_TRACE(static_cast<int>(activation));
     EXPECT_EQ(check_gradients(context_, {input("x", {5, 7}), input("weight", {18, 7}), input("bias", {18})},
                               [&](Tape<double>& tape, const Vars& in) {

@@ -209,6 +209,16 @@ TEST(Options, OfAProgramAreCheckedOneByOne) {
   EXPECT_FALSE(fs::exists(task.output()));
 }
 
+// Layers have more activations than a Transformer may ask for.
+TEST(Options, AllowTheActivationsOfAFeedForwardLayer) {
+  Task task;
+  for (const auto activation : {kernels::Activation::none, kernels::Activation::tanh}) {
+    task.options.value.activation = activation;
+    EXPECT_THAT(text::error_of([&] { resolve(task.options); }), HasSubstr("relu, swish"));
+  }
+  EXPECT_THAT(text::error_of([&] { task.options.set("activation", "tanh"); }), HasSubstr("relu, swish"));
+}
+
 TEST(Options, AreRefusedBeforeAnyWork) {
   Typed<TrainOptions> options;
   EXPECT_THROW(resolve(options), UsageError);

@@ -17,10 +17,11 @@ HWY_INLINE Wide<T> activate(const Wide<T>& x) {
   if constexpr (A == Activation::relu) return max(zero<T>(), x);  // in this order NaN passes
   if constexpr (A == Activation::swish) return x * sigmoid(x);
   if constexpr (A == Activation::gelu) return x * normal_cdf(x);
+  if constexpr (A == Activation::tanh) return hyperbolic_tangent(x);
   return x;
 }
 
-// The derivative at the input x; for ReLU the output serves as well as the input.
+// The derivative at the input x; for ReLU the output serves as well, and tanh takes its output.
 template <Activation A, class T>
 HWY_INLINE Wide<T> activation_slope(const Wide<T>& x) {
   if constexpr (A == Activation::relu) return where_greater(x, zero<T>(), set(T{1}), zero<T>());
@@ -32,6 +33,7 @@ HWY_INLINE Wide<T> activation_slope(const Wide<T>& x) {
     const T inverse_root_two_pi = static_cast<T>(0.39894228040143267794);
     return mul_add(x, set(inverse_root_two_pi) * exp(set(T{-0.5}) * x * x), normal_cdf(x));
   }
+  if constexpr (A == Activation::tanh) return neg_mul_add(x, x, set(T{1}));
   return set(T{1});
 }
 

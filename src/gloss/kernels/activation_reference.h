@@ -18,10 +18,13 @@ inline double activate(Activation activation, double x) {
       return x / (1 + std::exp(-x));
     case Activation::gelu:
       return x * 0.5 * std::erfc(-x / std::numbers::sqrt2);
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return x;
 }
 
+// At the input x; for tanh at the output x, as the kernels have it.
 inline double activation_slope(Activation activation, double x) {
   switch (activation) {
     case Activation::none:
@@ -35,6 +38,8 @@ inline double activation_slope(Activation activation, double x) {
     case Activation::gelu:
       return 0.5 * std::erfc(-x / std::numbers::sqrt2) +
              x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
+    case Activation::tanh:
+      return (1 - x) * (1 + x);
   }
   return 1;
 }

@@ -49,6 +49,73 @@ void activation_backward_rows(Activation activation, Matrix<const T> kept, Matri
       return activation_rows<Activation::swish>(kept, dy, dx, begin, end);
     case Activation::gelu:
       return activation_rows<Activation::gelu>(kept, dy, dx, begin, end);
+    case Activation::tanh:
+      return activation_rows<Activation::tanh>(kept, dy, dx, begin, end);
+  }
+}
+
+// Neighbours of a row: sixteen first ones and sixteen second ones.
+template <class T>
+struct Pairs {
+  Wide<T> first, second;
+};
+template <class T>
+HWY_INLINE Pairs<T> load_pairs(const T* p, int64_t n) {
+  HWY_ALIGN T lanes[2 * kWide] = {};
+  if (n < kWide) {
+    std::memcpy(lanes, p, static_cast<size_t>(2 * n) * sizeof(T));
+    p = lanes;
+  }
+  const typename Wide<T>::D d;
+  Pairs<T> pairs;
+  for (int i = 0; i < Wide<T>::kVectors; ++i) {
+    hn::LoadInterleaved2(d, p + 2 * i * Wide<T>::kLanes, pairs.first.v[i], pairs.second.v[i]);
+  }
+  return pairs;
+}
+template <class T>
+HWY_INLINE void store_pairs(const Pairs<T>& pairs, T* p, int64_t n) {
+  HWY_ALIGN T lanes[2 * kWide];
+  T* to = n < kWide ? lanes : p;
+  const typename Wide<T>::D d;
+  for (int i = 0; i < Wide<T>::kVectors; ++i) {
+    hn::StoreInterleaved2(pairs.first.v[i], pairs.second.v[i], d, to + 2 * i * Wide<T>::kLanes);
+  }
+  if (n < kWide) std::memcpy(p, lanes, static_cast<size_t>(2 * n) * sizeof(T));
+}
+// Where the second wins: `second`, elsewhere `first`. NaN wins over numbers.
+template <class T>
+HWY_INLINE Wide<T> by_winner(const Pairs<T>& x, const Wide<T>& first, const Wide<T>& second) {
+  return each<T>([&](int i) HWY_ATTR {
+    const auto wins = hn::Or(hn::Gt(x.second.v[i], x.first.v[i]), hn::IsNaN(x.second.v[i]));
+    return hn::IfThenElse(wins, second.v[i], first.v[i]);
+  });
+}
+
+template <class T>
+void maxout_rows(Matrix<const T> x, Matrix<T> y, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    for (int64_t c = 0; c < y.cols; c += kWide) {
+      const Pairs<T> pairs = load_pairs(x.row(i) + 2 * c, y.cols - c);
+      store_chunk(by_winner(pairs, pairs.first, pairs.second), y.row(i) + c, y.cols - c);
+    }
+  }
+}
+template <class T>
+void maxout_backward_rows(Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx, Accumulate accumulate,
+                          int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    for (int64_t c = 0; c < dy.cols; c += kWide) {
+      const int64_t n = dy.cols - c;
+      const Pairs<T> pairs = load_pairs(x.row(i) + 2 * c, n);
+      const Wide<T> up = load_chunk(dy.row(i) + c, n);
+      Pairs<T> to{by_winner(pairs, up, zero<T>()), by_winner(pairs, zero<T>(), up)};
+      if (accumulate == Accumulate::yes) {
+        const Pairs<T> there = load_pairs<T>(dx.row(i) + 2 * c, n);
+        to = {there.first + to.first, there.second + to.second};
+      }
+      store_pairs(to, dx.row(i) + 2 * c, n);
+    }
   }
 }
 
@@ -64,6 +131,8 @@ void column_sums(Matrix<const T> x, T* sums, int64_t begin, int64_t end) {
 
 GLOSS_KERNEL(dropout_rows);
 GLOSS_KERNEL(activation_backward_rows);
+GLOSS_KERNEL(maxout_rows);
+GLOSS_KERNEL(maxout_backward_rows);
 GLOSS_KERNEL(column_sums);
 
 }  // namespace
@@ -77,6 +146,8 @@ namespace gloss::kernels {
 namespace {
 GLOSS_EXPORT(dropout_rows);
 GLOSS_EXPORT(activation_backward_rows);
+GLOSS_EXPORT(maxout_rows);
+GLOSS_EXPORT(maxout_backward_rows);
 GLOSS_EXPORT(column_sums);
 constexpr int64_t kRows = 64;
 
@@ -113,6 +184,20 @@ void activation_backward(ThreadPool& pool, Activation activation, Matrix<const T
 }
 
 template <class T>
+void maxout(ThreadPool& pool, Matrix<const T> x, Matrix<T> y) {
+  pool.parallel_ranges(y.rows, kRows, [&](int64_t begin, int64_t end) {
+    GLOSS_CALL(maxout_rows, T)(x, y, begin, end);
+  });
+}
+template <class T>
+void maxout_backward(ThreadPool& pool, Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx,
+                     Accumulate accumulate) {
+  pool.parallel_ranges(dy.rows, kRows, [&](int64_t begin, int64_t end) {
+    GLOSS_CALL(maxout_backward_rows, T)(x, dy, dx, accumulate, begin, end);
+  });
+}
+
+template <class T>
 void add_column_sums(ThreadPool& pool, Matrix<const T> x, T* sums) {
   const int64_t rows = 256, blocks = (x.rows + rows - 1) / rows;
   Scratch<T> partial(blocks * x.cols);
@@ -137,6 +222,12 @@ template void activation_backward(ThreadPool&, Activation, Matrix<const float>, 
                                   Matrix<float>);
 template void activation_backward(ThreadPool&, Activation, Matrix<const double>, Matrix<const double>,
                                   Matrix<double>);
+template void maxout(ThreadPool&, Matrix<const float>, Matrix<float>);
+template void maxout(ThreadPool&, Matrix<const double>, Matrix<double>);
+template void maxout_backward(ThreadPool&, Matrix<const float>, Matrix<const float>, Matrix<float>,
+                              Accumulate);
+template void maxout_backward(ThreadPool&, Matrix<const double>, Matrix<const double>, Matrix<double>,
+                              Accumulate);
 template void add_column_sums(ThreadPool&, Matrix<const float>, float*);
 template void add_column_sums(ThreadPool&, Matrix<const double>, double*);
 

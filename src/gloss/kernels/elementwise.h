@@ -16,10 +16,19 @@ template <class T>
 void add_dropout(ThreadPool& pool, Matrix<const T> x, Matrix<const T> branch, const Dropout& dropout,
                  Matrix<T> y);
 
-// dx = dy f'(x) in place of dy or elsewhere. `kept` is the input x of the activation, or for ReLU its output.
+// dx = dy f'(x) in place of dy or elsewhere. `kept` is the input x of the activation; for tanh its output,
+// and for ReLU either.
 template <class T>
 void activation_backward(ThreadPool& pool, Activation activation, Matrix<const T> kept, Matrix<const T> dy,
                          Matrix<T> dx);
+
+// y [n, l] = the larger of each two neighbours in x [n, 2 l], or NaN if either is.
+template <class T>
+void maxout(ThreadPool& pool, Matrix<const T> x, Matrix<T> y);
+// dx [n, 2 l] (+)= dy [n, l] where x won, the first of two equal ones; 0 elsewhere.
+template <class T>
+void maxout_backward(ThreadPool& pool, Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx,
+                     Accumulate accumulate);
 
 // y (+)= x
 template <class T>

@@ -164,6 +164,8 @@ void finish_tile(const TileOutput& tile, const float* kept, int64_t kept_stride,
       return finish_tile_with<Activation::swish>(tile, kept, kept_stride, p);
     case Activation::gelu:
       return finish_tile_with<Activation::gelu>(tile, kept, kept_stride, p);
+    case Activation::tanh:
+      return finish_tile_with<Activation::tanh>(tile, kept, kept_stride, p);
   }
 }
 

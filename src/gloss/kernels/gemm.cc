@@ -214,6 +214,8 @@ double activated(Activation activation, double x) {
       return x / (1 + std::exp(-x));
     case Activation::gelu:
       return 0.5 * x * std::erfc(-x * std::sqrt(0.5));
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return x;
 }

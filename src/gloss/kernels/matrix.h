@@ -28,6 +28,6 @@ Matrix<T> columns(Matrix<T> m, int64_t begin, int64_t count) {
 
 enum class Transpose : bool { no, yes };
 enum class Accumulate : bool { no, yes };  // write the result, or add it to what is there
-enum class Activation : uint8_t { none, relu, swish, gelu };
+enum class Activation : uint8_t { none, relu, swish, gelu, tanh };
 
 }  // namespace gloss::kernels

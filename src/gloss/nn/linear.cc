@@ -45,7 +45,8 @@ Var<T> linear(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>
                   matrix(y), Accumulate::no, epilogue);
   }
   return tape.record(y, {&x, &weight, &bias}, [&] {
-    const Tensor<T> kept = keep_sum ? sum : activation == Activation::relu ? y : Tensor<T>();
+    const bool keep_result = activation == Activation::relu || activation == Activation::tanh;
+    const Tensor<T> kept = keep_sum ? sum : keep_result ? y : Tensor<T>();
     return [x, weight, bias, activation, kept](Tape<T>& t, const Tensor<T>& dy) {
       // The upstream gradient is ours alone: it becomes dS in place.
       if (activation != Activation::none) {
