@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "gloss/nn/add_norm.h"
 #include "gloss/nn/linear.h"
 #include "support/compare.h"
@@ -251,6 +254,33 @@ TEST_F(TapeTest, WarmStepsAskTheSystemForNothing) {
   const uint64_t before = context_.arena.counters().system_allocations;
   for (int i = 0; i < 5; ++i) step();
   EXPECT_EQ(context_.arena.counters().system_allocations, before);
+}
+
+TEST(Parameters, StartOrthogonal) {
+  Context context;
+  ParameterSet<double> set;
+  // Square blocks of 20 numbers, one of them cut off after 7 rows; the key is the name.
+  const auto& tall = set.matrix("tall", 47, 20, Init::orthogonal(2));
+  const auto& other = set.matrix("other", 40, 20, Init::orthogonal());
+  set.allocate(context.arena);
+  set.initialise(3);
+  const auto dot = [](const Parameter<double>& p, int64_t i, int64_t j) {
+    return std::inner_product(p.value.row(i), p.value.row(i) + 20, p.value.row(j), 0.0);
+  };
+  for (int64_t i = 0; i < 47; ++i) {
+    for (int64_t j = 0; j < 47; ++j) {
+      if (i / 20 == j / 20) {
+        EXPECT_NEAR(dot(tall, i, j), i == j ? 4 : 0, 1e-12) << i << " " << j;
+      }
+    }
+  }
+  EXPECT_GT(std::abs(dot(tall, 0, 20)), 1e-3);  // blocks know nothing of each other
+  EXPECT_NE(tall.value(0, 0), 2 * other.value(0, 0));
+  const std::vector<double> before(set.values().begin(), set.values().end());
+  set.initialise(3);
+  EXPECT_TRUE(std::ranges::equal(before, set.values()));
+  set.initialise(4);
+  EXPECT_NE(tall.value(0, 0), before[0]);
 }
 
 TEST(Parameters, StandByNameInOneBlock) {

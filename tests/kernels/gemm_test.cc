@@ -122,12 +122,19 @@ TEST_P(GemmOnIsa, ARowDoesNotDependOnItsCompanyNorOnPacking) {
   ThreadPool pool(2);
   struct Size {
     int64_t n, k;
+    Transpose tb;
   };
-  for (const Size size : {Size{64, 64}, {200, 65}, {72, 1100}, {5, 33}}) {
-    const Case c{.m = 300, .n = size.n, .k = size.k, .tb = Transpose::yes, .bias = true};
+  for (const Size size : {Size{64, 64, Transpose::yes},
+                          {200, 65, Transpose::yes},
+                          {72, 1100, Transpose::yes},
+                          {5, 33, Transpose::yes},
+                          {65, 200, Transpose::no},
+                          {72, 1100, Transpose::no},
+                          {5, 33, Transpose::no}}) {
+    const Case c{.m = 300, .n = size.n, .k = size.k, .tb = size.tb, .bias = true};
     const Operands<float> o(c, 11);
     run(pool, o);
-    const PackedMatrix packed = pack(o.b.view());
+    const PackedMatrix packed = pack(o.b.view(), size.tb);
     EXPECT_EQ(packed.rows(), c.n);
     EXPECT_EQ(packed.cols(), c.k);
     EXPECT_EQ(packed.isa(), GetParam());
@@ -137,8 +144,7 @@ TEST_P(GemmOnIsa, ARowDoesNotDependOnItsCompanyNorOnPacking) {
       const Matrix<const float> x{o.a.view().row(first), m, c.k, o.a.view().stride};
       const Matrix<float> expected{o.out.view().row(first), m, c.n, o.out.view().stride};
       const Guarded<float> plain(m, c.n, 3, 1), with_packed(m, c.n, 3, 1);
-      gemm<float>(pool, x, Transpose::no, o.b.view(), Transpose::yes, plain.view(), Accumulate::no,
-                  o.epilogue());
+      gemm<float>(pool, x, Transpose::no, o.b.view(), size.tb, plain.view(), Accumulate::no, o.epilogue());
       ASSERT_TRUE(same_bits(plain.view(), expected)) << m << " rows of " << c.text();
       gemm_packed(pool, x, packed, with_packed.view(), Accumulate::no, o.epilogue());
       ASSERT_TRUE(same_bits(with_packed.view(), expected)) << m << " packed rows of " << c.text();

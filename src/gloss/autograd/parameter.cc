@@ -1,6 +1,9 @@
 #include "gloss/autograd/parameter.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <type_traits>
 
 namespace gloss::autograd {
@@ -8,6 +11,34 @@ namespace {
 // Parameters begin on cache lines, for aligned products.
 constexpr int64_t round_up(int64_t n) {
   return (n + 15) / 16 * 16;
+}
+
+double dot(const double* a, const double* b, int64_t n) {
+  std::array<double, 8> sums{};  // apart, so that additions need not wait for each other
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    for (size_t j = 0; j < 8; ++j) sums[j] += a[i + static_cast<int64_t>(j)] * b[i + static_cast<int64_t>(j)];
+  }
+  for (; i < n; ++i) sums[0] += a[i] * b[i];
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+// [rows, n]: each n rows are orthonormal, and uniformly distributed among all such. They are normal numbers
+// made so by Gram and Schmidt.
+std::vector<double> orthonormal_rows(const RandomKey& key, int64_t rows, int64_t n) {
+  std::vector<double> q(static_cast<size_t>(rows * n));
+  for (size_t i = 0; i < q.size(); ++i) q[i] = key.normal(i);
+  for (int64_t i = 0; i < rows; ++i) {
+    double* row = q.data() + i * n;
+    for (int64_t j = i / n * n; j < i; ++j) {
+      const double* before = q.data() + j * n;
+      const double share = dot(row, before, n);
+      for (int64_t c = 0; c < n; ++c) row[c] -= share * before[c];
+    }
+    const double length = std::sqrt(dot(row, row, n));
+    for (int64_t c = 0; c < n; ++c) row[c] /= length;
+  }
+  return q;
 }
 }  // namespace
 
@@ -79,6 +110,9 @@ void ParameterSet<T>::initialise(uint64_t seed) {
     for (const Part& part : parameter.parts) {
       const RandomKey key = RandomKey(seed).with(part.name);
       T* x = parameter.value.data() + begin * cols;
+      const std::vector<double> q = part.init.kind == Init::Kind::orthogonal
+                                        ? orthonormal_rows(key, part.rows, cols)
+                                        : std::vector<double>();
       for (int64_t i = 0; i < part.rows * cols; ++i) {
         const auto index = static_cast<uint64_t>(i);
         switch (part.init.kind) {
@@ -94,6 +128,9 @@ void ParameterSet<T>::initialise(uint64_t seed) {
           case Init::Kind::uniform:
             x[i] = static_cast<T>(part.init.scale * (2 * key.uniform(index) - 1));
             break;
+          case Init::Kind::orthogonal:
+            x[i] = static_cast<T>(part.init.scale * q[index]);
+            break;
         }
       }
       begin += part.rows;
@@ -108,8 +145,13 @@ template <class T>
 void ParameterSet<T>::pack() {
   if constexpr (std::is_same_v<T, float>) {
     for (Parameter<float>& parameter : parameters_) {
-      if (parameter.value.shape().rank() == 2)
-        parameter.packed = kernels::pack(kernels::matrix(parameter.value));
+      if (parameter.value.shape().rank() != 2) continue;
+      const Tensor<float>& value = parameter.value;
+      const int64_t split = parameter.split > 0 ? parameter.split : value.rows();
+      parameter.packed = kernels::pack(kernels::matrix(value.slice_rows(0, split)));
+      if (parameter.split > 0) {
+        parameter.packed_rest = kernels::pack(kernels::matrix(value.slice_rows(split, value.rows() - split)));
+      }
     }
   }
 }

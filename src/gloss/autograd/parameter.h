@@ -17,14 +17,17 @@ namespace gloss::autograd {
 
 // How a parameter starts. The numbers are keyed by (seed, tensor name, index).
 struct Init {
-  enum class Kind { zeros, ones, normal, uniform };
+  enum class Kind { zeros, ones, normal, uniform, orthogonal };
   Kind kind = Kind::zeros;
-  double scale = 0;  // standard deviation, or half width
+  double scale = 0;  // standard deviation, half width, or length of a row
   static Init zeros() { return {}; }
   static Init ones() { return {Kind::ones, 0}; }
   static Init normal(double deviation) { return {Kind::normal, deviation}; }
   // Glorot and Bengio 2010, eq. 16: uniform in +- gain sqrt(6 / (fan in + fan out)) for a matrix [out, in].
   static Init xavier(int64_t out, int64_t in, double gain = 1);
+  // Saxe et al. 2014: each square block of a matrix [k d, d] is a random rotation or reflection, times
+  // `gain`. A recurrent state passes through without growing or fading.
+  static Init orthogonal(double gain = 1) { return {Kind::orthogonal, gain}; }
 };
 
 // A tensor by name inside a parameter: rows [begin, begin + rows) of the matrix, or elements of a vector.
@@ -42,7 +45,11 @@ struct Parameter {
   Tensor<T> value;
   Tensor<T> gradient;            // empty unless training
   kernels::PackedMatrix packed;  // of `value`, when it only translates; float only
-  int64_t frozen_row = -1;       // a row that stays zero and gets no gradient: the start symbol's embedding
+  // Where above 0, the rows from here on are a product of their own: `packed` holds those before, packed_rest
+  // them.
+  int64_t split = 0;
+  kernels::PackedMatrix packed_rest;
+  int64_t frozen_row = -1;  // a row that stays zero and gets no gradient: the start symbol's embedding
 };
 
 // All parameters of a model in the order of their declaration.

@@ -285,20 +285,21 @@ Isa PackedMatrix::isa() const {
   return body_ ? body_->isa : current_isa();
 }
 
-PackedMatrix pack(Matrix<const float> weights) {
+PackedMatrix pack(Matrix<const float> weights, Transpose stored) {
   auto body = std::make_shared<PackedMatrix::Body>();
   body->isa = current_isa();
-  body->rows = weights.rows;
-  body->cols = weights.cols;
+  body->rows = stored == Transpose::yes ? weights.rows : weights.cols;
+  body->cols = stored == Transpose::yes ? weights.cols : weights.rows;
   // Our own form is there in any case: whether oneDNN serves is asked again for each number of rows.
   const int64_t lanes = 16;  // of the widest vectors: at most 15 spare columns
-  const auto floats = static_cast<size_t>(multiple(weights.rows, lanes) * weights.cols);
+  const auto floats = static_cast<size_t>(multiple(body->rows, lanes) * body->cols);
   body->bytes = floats * sizeof(float);
   body->panels = hwy::AllocateAligned<float>(std::max<size_t>(floats, 1));
   if (body->panels == nullptr) throw std::bad_alloc();
   HWY_DYNAMIC_DISPATCH(pack_panels)
-  (weights, Transpose::yes, weights.rows, weights.cols, body->panels.get());
-  if (gemm_backend() == GemmBackend::onednn) body->onednn = pack_for_onednn(weights);
+  (weights, stored, body->rows, body->cols, body->panels.get());
+  if (gemm_backend() == GemmBackend::onednn && stored == Transpose::yes)
+    body->onednn = pack_for_onednn(weights);
   if (body->onednn) body->bytes += bytes_of(*body->onednn);
   return PackedMatrix(std::move(body));
 }

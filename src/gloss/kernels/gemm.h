@@ -45,7 +45,7 @@ void gemm_serial(Matrix<const std::type_identity_t<T>> a, Transpose ta,
                  Accumulate accumulate = Accumulate::no,
                  const Epilogue<std::type_identity_t<T>>& epilogue = {});
 
-// Weights [out, in] laid out once for y = x W^T. Immutable; copies share the numbers, among threads too.
+// Weights W [out, in] laid out once for y = x W^T. Immutable; copies share the numbers, among threads too.
 class PackedMatrix {
  public:
   PackedMatrix() = default;
@@ -62,7 +62,9 @@ class PackedMatrix {
  private:
   std::shared_ptr<const Body> body_;
 };
-PackedMatrix pack(Matrix<const float> weights);
+// The right side of a product: W stored as [out, in], or with Transpose::no its transpose [in, out], which
+// serves dX = dY W.
+PackedMatrix pack(Matrix<const float> weights, Transpose stored = Transpose::yes);
 
 // y [M, out] (+)= x [M, in] W^T, bit-equal to gemm with the plain weights. Throws Error if the shapes do
 // not fit, or if the instruction set was changed after packing.
