@@ -55,10 +55,13 @@ Var<T> use(Tape<T>& tape, const autograd::Parameter<T>* parameter) {
 
 template <class T>
 typename Gru<T>::Sums Gru<T>::declare(ParameterSet<T>& parameters, const std::string& prefix,
-                                      const char* name, const GruShape& shape, int64_t d, Init init) {
+                                      const char* name, const GruShape& shape, int64_t d, Init init,
+                                      int64_t split) {
   const int64_t rows = 3 * shape.d_h;
   Sums sums;
-  sums.weight = &parameters.matrix(prefix + "weight_" + name, rows, d, init);
+  autograd::Parameter<T>& weight = parameters.matrix(prefix + "weight_" + name, rows, d, init);
+  weight.split = split;
+  sums.weight = &weight;
   sums.bias = &parameters.vector(prefix + "bias_" + name, rows, Init::zeros());
   if (shape.layer_norm) {
     const std::string norm = prefix + "norm_" + name;
@@ -72,10 +75,10 @@ template <class T>
 Gru<T>::Gru(ParameterSet<T>& parameters, const std::string& prefix, const GruShape& shape) : shape_(shape) {
   require(shape.d_in > 0 && shape.d_h > 0, "a recurrent layer needs d_in and d_h above 0, not {} and {}",
           shape.d_in, shape.d_h);
-  input_ = declare(parameters, prefix, "ih", shape, shape.d_in, Init::xavier(shape.d_h, shape.d_in));
-  recurrent_ = declare(parameters, prefix, "hh", shape, shape.d_h, Init::orthogonal());
   // Two products, where the reset gate stands between them.
-  if (shape.reset == ResetGate::before) parameters.all().back().split = 2 * shape.d_h;
+  const int64_t split = shape.reset == ResetGate::before ? 2 * shape.d_h : 0;
+  input_ = declare(parameters, prefix, "ih", shape, shape.d_in, Init::xavier(shape.d_h, shape.d_in), 0);
+  recurrent_ = declare(parameters, prefix, "hh", shape, shape.d_h, Init::orthogonal(), split);
 }
 
 template <class T>

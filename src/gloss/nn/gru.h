@@ -78,7 +78,7 @@ class Gru {
     const autograd::Parameter<T>*norm_gain = nullptr, *norm_bias = nullptr;
   };
   static Sums declare(autograd::ParameterSet<T>& parameters, const std::string& prefix, const char* name,
-                      const GruShape& shape, int64_t d, autograd::Init init);
+                      const GruShape& shape, int64_t d, autograd::Init init, int64_t split);
   GruWeights<T> use_weights(autograd::Tape<T>& tape) const;
 
   GruShape shape_;
