@@ -25,6 +25,11 @@ template <class T>
 Matrix<T> columns(Matrix<T> m, int64_t begin, int64_t count) {
   return {m.data + begin, m.rows, count, m.stride};
 }
+// Rows [begin, begin + count) of a matrix: one sequence.
+template <class T>
+Matrix<T> rows(Matrix<T> m, int64_t begin, int64_t count) {
+  return {m.row(begin), count, m.cols, m.stride};
+}
 
 enum class Transpose : bool { no, yes };
 enum class Accumulate : bool { no, yes };  // write the result, or add it to what is there
