@@ -6,10 +6,12 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <new>
 #include <thread>
 
 #include "attention/support.h"
+#include "gloss/attention/additive.h"
 
 namespace {
 
@@ -73,23 +75,30 @@ namespace {
 
 using tests::random_tensor;
 
-// The peak of one training step of self-attention over n tokens, one head of 8 numbers, dropout on.
-int64_t peak_of_a_step(int64_t n, const Mask& mask, Request request = {}) {
+// The peak of a training step.
+int64_t peak_of(const std::function<void(Context& context)>& train) {
   int64_t peak = 0;
   std::thread step([&] {  // a thread of its own, for the working memory of kernels is the thread's and stays
     const int64_t before = heap_now;
     heap_peak = before;
     Context context;
+    train(context);
+    peak = heap_peak - before;
+  });
+  step.join();
+  return peak;
+}
+
+// Of self-attention over n tokens, one head of 8 numbers, dropout on.
+int64_t peak_of_a_step(int64_t n, const Mask& mask, Request request = {}) {
+  return peak_of([&](Context& context) {
     Module<float> module(context, {.d_model = 8, .heads = 1}, Stacking::query_key_value, true);
     Tape<float> tape(context, Tape<float>::Mode::train, RandomKey(1));
     const Var<float> x = tape.leaf(random_tensor<float>(context.arena, {n, 8}, 1));
     const Attended<float> result = module.attention(tape, {x, lengths({n})}, mask, 0.1, request);
     tape.backward(result.output, random_tensor<float>(context.arena, {n, 8}, 2));
     EXPECT_NE(tape.gradient(x).row(n - 1)[7], 0.0F);
-    peak = heap_peak - before;
   });
-  step.join();
-  return peak;
 }
 
 TEST(AttentionMemory, OfTrainingGrowsWithTheLengthNotItsSquare) {
@@ -106,6 +115,24 @@ TEST(AttentionMemory, OfTrainingGrowsWithTheLengthNotItsSquare) {
 TEST(AttentionMemory, SeesWeightsThatAreStored) {
   const int64_t n = 1000;
   EXPECT_GE(peak_of_a_step(n, {}, {.weights = true}) - peak_of_a_step(n, {}), 4 * n * n);
+}
+
+// Additive attention keeps a weight for each pair of tokens, and no joint vector [n, n, d_a].
+TEST(AttentionMemory, OfAdditiveAttentionHasNoJointVectors) {
+  const int64_t n = 300, d_a = 64, d_h = 8;
+  const int64_t peak = peak_of([&](Context& context) {
+    const auto leaf = [&](Tape<float>& tape, Shape shape) {
+      return tape.leaf(random_tensor<float>(context.arena, shape, 1));
+    };
+    Tape<float> tape(context, Tape<float>::Mode::train);
+    const Var<float> query = leaf(tape, {n, d_a}), keys = leaf(tape, {n, d_a}), h = leaf(tape, {n, d_h});
+    const auto result =
+        additive_attention(tape, query, lengths({n}), keys, h, lengths({n}), leaf(tape, {d_a}));
+    tape.backward(result.context, random_tensor<float>(context.arena, {n, d_h}, 2));
+    EXPECT_NE(tape.gradient(keys).row(n - 1)[d_a - 1], 0.0F);
+  });
+  EXPECT_GE(peak, 4 * n * n);
+  EXPECT_LE(peak, 4 * n * n * d_a / 8);
 }
 
 }  // namespace
