@@ -4,6 +4,14 @@
 
 namespace gloss::models {
 
+void initialise_for_training(Model& model, uint64_t seed) {
+  constexpr float kNever = -1e9f;  // far below every logit, but a number
+  model.parameters().initialise(seed);
+  model.parameters().each_part([&](const std::string& name, const Tensor<float>& value) {
+    if (name == "final_logits_bias" && model.symbols().pad >= 0) value.data()[model.symbols().pad] = kNever;
+  });
+}
+
 std::vector<int32_t> most_attended(const Model& model, autograd::Tape<float>& tape, const Tokens& source,
                                    const Tokens& target) {
   std::vector<int32_t> positions(target.rows.size(), -1);

@@ -57,6 +57,9 @@ class Model {
   virtual bool forced_end() const = 0;
 };
 
+// Random numbers by seed, and a <pad> that can never be produced by a softmax of any program.
+void initialise_for_training(Model& model, uint64_t seed);
+
 // For each target token the source position (within its sequence) that the mean of the heads of the alignment
 // layer looked at most where the token was predicted; -1 where there is nothing to look at.
 std::vector<int32_t> most_attended(const Model& model, autograd::Tape<float>& tape, const Tokens& source,

@@ -1,5 +1,6 @@
 #include "gloss/models/model_config.h"
 
+#include "gloss/models/rnn_search_model.h"
 #include "gloss/models/transformer_model.h"
 
 namespace gloss::models {
@@ -18,6 +19,21 @@ KeptNumbers numbers_of(const TransformerConfig& config) {
   return {layers(config.encoder, 1) + layers(config.decoder, 2), 512 * v + v * d};
 }
 
+// Of a source token the embedding, both directions' gates, and states with U_a h_j; of a target token the
+// embedding, the gates of two transitions with what they are made of, queries, contexts, the deep output. As
+// many source tokens as target tokens.
+KeptNumbers numbers_of(const RnnSearchConfig& config) {
+  const auto e = static_cast<double>(config.embedding), h = static_cast<double>(config.hidden),
+             a = static_cast<double>(config.attention), l = static_cast<double>(config.maxout),
+             v = static_cast<double>(config.target_vocabulary);
+  const double source = e + 2 * (3 + 4 + 1) * h + 4 * h + a;
+  const double target = e + 2 * (6 + 4 + 1) * h + 2 * a + 4 * 2 * h + 2 * (3 * h + e) + 5 * l;
+  return {source + target, 512 * v + v * l};
+}
+
+std::unique_ptr<Model> model_of(const RnnSearchConfig& config, Arena& arena) {
+  return std::make_unique<RnnSearchModel>(config, arena);
+}
 std::unique_ptr<Model> model_of(const TransformerConfig& config, Arena& arena) {
   return std::make_unique<TransformerModel>(config, arena);
 }
@@ -25,6 +41,7 @@ std::unique_ptr<Model> model_of(const TransformerConfig& config, Arena& arena) {
 }  // namespace
 
 ModelConfig model_config_from_json(const io::JsonObject& json) {
+  if (json.text("model_type", "") == kRnnSearchType) return rnn_search_from_json(json);
   return transformer_from_json(json);
 }
 

@@ -8,10 +8,11 @@
 #include "gloss/io/json_file.h"
 #include "gloss/models/config.h"
 #include "gloss/models/model.h"
+#include "gloss/models/rnn_search_config.h"
 
 namespace gloss::models {
 
-using ModelConfig = std::variant<TransformerConfig>;
+using ModelConfig = std::variant<TransformerConfig, RnnSearchConfig>;
 
 // By model_type. Throws Error naming file and key for what is wrong, and for a type that is none of ours.
 ModelConfig model_config_from_json(const io::JsonObject& json);

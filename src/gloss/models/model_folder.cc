@@ -109,11 +109,15 @@ void load_tensors(const io::SafetensorsFile& file, autograd::ParameterSet<float>
   }
 }
 
+// A recurrent model has no positions.
+void adapt(RnnSearchConfig&, const io::SafetensorsFile&, Arena&) {}
+
 // What transformers and CTranslate2 would make differently of config.json, so that they read it instead:
 // positions in the paper's layout, and a shared table of embeddings beside an output layer of its own
 // (transformers ties the three or none). Readers of ours skip both, as is_redundant says.
 void add_for_other_programs(io::SafetensorsWriter& writer, const nlohmann::ordered_json& config,
                             std::span<const float> shared, Arena& arena) {
+  if (config.at("model_type") == kRnnSearchType) return;  // no other program reads it
   const auto d = config.at("d_model").get<int64_t>();
   for (const char* side : {"model.encoder.", "model.decoder."}) {
     const std::string prefix = side;

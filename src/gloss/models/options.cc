@@ -2,13 +2,38 @@
 
 namespace gloss::models {
 
-void resolve(Typed<ModelOptions>& options) {
+namespace {
+
+// 0 stands for the preset's number, typed or not.
+void fill(int64_t& field, int64_t value) {
+  if (field == 0) field = value;
+}
+
+void refuse_others(const Typed<ModelOptions>& options) {
+  const ModelOptions& o = options.value;
+  const char* others = o.recurrent() ? ModelOptions::kTransformerGroup : ModelOptions::kRecurrentGroup;
+  for_each_field(o, [&](const Field& field, const auto&) {
+    if (field.group() != others || !options.typed.contains(field.name())) return;
+    throw UsageError(fmt::format("--{} is for a {}, and the preset {} is none: leave out one of them",
+                                 field.name(), o.recurrent() ? "Transformer" : "recurrent model", o.preset));
+  });
+}
+
+void resolve_recurrent(Typed<ModelOptions>& options) {
+  ModelOptions& o = options.value;
+  const RnnSearchConfig preset = rnn_search_preset(o.preset);
+  fill(o.embedding, preset.embedding);
+  fill(o.hidden, preset.hidden);
+  fill(o.attention, preset.attention);
+  fill(o.maxout, preset.maxout);
+  options.suggest(o.transition, preset.transition);
+  options.suggest(o.reset_gate, preset.reset_gate);
+  options.suggest(o.tie_output, preset.tie_output);
+}
+
+void resolve_transformer(Typed<ModelOptions>& options) {
   ModelOptions& o = options.value;
   const TransformerConfig preset = transformer_preset(o.preset);
-  // 0 stands for the preset's number, typed or not.
-  const auto fill = [](int64_t& field, int64_t value) {
-    if (field == 0) field = value;
-  };
   fill(o.d_model, preset.d_model);
   fill(o.encoder_layers, preset.encoder.layers);
   fill(o.decoder_layers, preset.decoder.layers);
@@ -28,7 +53,7 @@ void resolve(Typed<ModelOptions>& options) {
   options.suggest(o.activation_dropout, paper.activation_dropout);
 }
 
-ModelConfig configure(const ModelOptions& o, const Vocabularies& vocabularies) {
+TransformerConfig transformer(const ModelOptions& o, const Vocabularies& vocabularies) {
   TransformerConfig config;
   config.source_vocabulary = vocabularies.source;
   config.target_vocabulary = vocabularies.target;
@@ -46,6 +71,47 @@ ModelConfig configure(const ModelOptions& o, const Vocabularies& vocabularies) {
   config.attention_dropout = o.attention_dropout;
   config.activation_dropout = o.activation_dropout;
   config.zero_start_embedding = true;
+  return config;
+}
+
+RnnSearchConfig recurrent(const ModelOptions& o, const Vocabularies& vocabularies) {
+  RnnSearchConfig config;
+  config.source_vocabulary = vocabularies.source;
+  config.target_vocabulary = vocabularies.target;
+  config.share_embeddings = vocabularies.shared;
+  config.symbols = vocabularies.symbols;
+  config.embedding = o.embedding;
+  config.hidden = o.hidden;
+  config.attention = o.attention;
+  config.maxout = o.maxout;
+  config.transition = o.transition;
+  config.reset_gate = o.reset_gate;
+  config.layer_norm = o.layer_norm;
+  config.tie_output = o.tie_output;
+  config.dropout = o.dropout;
+  config.context_dropout = o.context_dropout;
+  config.output_dropout = o.output_dropout;
+  return config;
+}
+
+}  // namespace
+
+void resolve(Typed<ModelOptions>& options) {
+  refuse_others(options);
+  if (options.value.recurrent()) {
+    resolve_recurrent(options);
+  } else {
+    resolve_transformer(options);
+  }
+}
+
+ModelConfig configure(const ModelOptions& options, const Vocabularies& vocabularies) {
+  ModelConfig config;
+  if (options.recurrent()) {
+    config = recurrent(options, vocabularies);
+  } else {
+    config = transformer(options, vocabularies);
+  }
   validate(config);
   return config;
 }

@@ -9,6 +9,7 @@
 #include "gloss/base/options.h"
 #include "gloss/kernels/matrix.h"
 #include "gloss/models/model_config.h"
+#include "gloss/nn/gru.h"
 #include "gloss/nn/positions.h"
 
 namespace gloss::models {
@@ -28,20 +29,37 @@ struct ModelOptions {
   double attention_dropout = 0, activation_dropout = 0;
   bool paper = false;
 
+  // The recurrent model.
+  int64_t embedding = 0, hidden = 0, attention = 0, maxout = 0;
+  Transition transition = Transition::conditional;
+  nn::ResetGate reset_gate = nn::ResetGate::after;
+  bool layer_norm = false;
+  double context_dropout = 0, output_dropout = 0;
+
   static constexpr const char* kTransformerGroup = "Transformer";
+  static constexpr const char* kRecurrentGroup = "Recurrent model";
+
+  // Which architecture the preset is of.
+  bool recurrent() const { return preset.starts_with("rnn-"); }
 
   template <class Self, class Visitor>
   static void fields(Self& self, Visitor&& visit) {
     using kernels::Activation;
     using nn::PositionLayout;
+    using nn::ResetGate;
     const auto model = [](const char* name, const char* value, const char* text) {
       return Field(name, value, text).group("Model");
     };
     const auto transformer = [](const char* name, const char* value, const char* text) {
       return Field(name, value, text).group(kTransformerGroup);
     };
+    const auto recurrent = [](const char* name, const char* value, const char* text) {
+      return Field(name, value, text).group(kRecurrentGroup);
+    };
     constexpr int64_t kWidest = 1 << 24;
-    visit(model("preset", "NAME", "size of the model").one_of({"tiny", "small", "base", "big"}), self.preset);
+    visit(model("preset", "NAME", "a Transformer, or a recurrent model")
+              .one_of({"tiny", "small", "base", "big", "rnn-small", "rnn-paper"}),
+          self.preset);
     visit(model("dropout", "P", "of embeddings and sub-layer outputs").range_below(0, 1), self.dropout);
     visit(model("tie-output", "", "an output layer of its own, not the target embedding"), self.tie_output);
 
@@ -70,10 +88,30 @@ struct ModelOptions {
     visit(transformer("activation-dropout", "P", "inside feed-forward layers").range_below(0, 1),
           self.activation_dropout);
     visit(transformer("paper", "", "all as in \"Attention Is All You Need\""), self.paper);
+
+    visit(recurrent("embedding", "N", "width of embeddings; 0: the preset's").range(0, kWidest),
+          self.embedding);
+    visit(recurrent("hidden", "N", "width of a GRU; 0: the preset's").range(0, kWidest), self.hidden);
+    visit(recurrent("attention", "N", "width d_a of the attention; 0: the preset's").range(0, kWidest),
+          self.attention);
+    visit(recurrent("maxout", "N", "width of the deep output; 0: the preset's").range(0, kWidest),
+          self.maxout);
+    visit(recurrent("transition", "T", "one transition a target token, or two around the attention")
+              .template choices<Transition>(
+                  {{Transition::conditional, "conditional"}, {Transition::single, "single"}}),
+          self.transition);
+    visit(recurrent("reset-gate", "R", "after the recurrent product, or before it as first published")
+              .template choices<ResetGate>({{ResetGate::after, "after"}, {ResetGate::before, "before"}}),
+          self.reset_gate);
+    visit(recurrent("layer-norm", "", "normalise the sums in each GRU"), self.layer_norm);
+    visit(recurrent("context-dropout", "P", "of the encoder's states").range_below(0, 1),
+          self.context_dropout);
+    visit(recurrent("output-dropout", "P", "of the deep output").range_below(0, 1), self.output_dropout);
   }
 };
 
-// What the preset and --paper say where the user said nothing.
+// What the preset and --paper say where the user said nothing. Throws UsageError for a typed option that only
+// the other architecture has.
 void resolve(Typed<ModelOptions>& options);
 
 // What the vocabulary has to say.

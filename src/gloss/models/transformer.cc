@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gloss/models/teacher_forcing.h"
 #include "gloss/nn/add_norm.h"
 #include "gloss/nn/embedding.h"
 #include "gloss/nn/feed_forward.h"
@@ -213,14 +214,7 @@ Var<T> Transformer<T>::logits(Tape<T>& tape, const Var<T>& states) const {
 
 template <class T>
 Tokens Transformer<T>::decoder_input(const Tokens& target) const {
-  Tokens input = target;
-  for (int64_t s = 0; s < target.offsets.count(); ++s) {
-    const auto begin = static_cast<size_t>(target.offsets.begin(s)),
-               end = static_cast<size_t>(target.offsets.end(s));
-    for (size_t i = begin; i < end; ++i)
-      input.rows[i] = i == begin ? config_.symbols.start : target.rows[i - 1];
-  }
-  return input;
+  return models::decoder_input(target, config_.symbols.start);
 }
 
 template <class T>

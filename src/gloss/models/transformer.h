@@ -7,24 +7,12 @@
 
 #include "gloss/attention/multi_head.h"
 #include "gloss/autograd/tape.h"
-#include "gloss/models/attention_map.h"
+#include "gloss/models/attention_record.h"
 #include "gloss/models/config.h"
 #include "gloss/nn/loss.h"
 #include "gloss/tensor/ragged.h"
 
 namespace gloss::models {
-
-// What attention did in one pass; filled as asked for. Asking changes no number.
-template <class T>
-struct AttentionRecord {
-  AttentionRequest request;
-  struct Entry {
-    AttentionKind kind;
-    int64_t layer;
-    attention::Attended<T> attended;
-  };
-  std::vector<Entry> entries;
-};
 
 template <class T>
 class Transformer {

@@ -6,6 +6,7 @@
 #include "gloss/attention/kv_cache.h"
 #include "gloss/models/decoder_state.h"
 #include "gloss/models/transformer.h"
+#include "gloss/models/uncached_decoder.h"
 #include "gloss/tensor/context.h"
 
 namespace gloss::models {
@@ -37,33 +38,6 @@ class TransformerDecoder final : public DecoderState {
   std::vector<int64_t> rows_of_;  // projected, by slot
 };
 
-// Runs the whole prefix of every hypothesis through the decoder at each step.
-class UncachedTransformerDecoder final : public DecoderState {
- public:
-  UncachedTransformerDecoder(const Transformer<float>& transformer, Context& context);
-
-  int64_t vocabulary_size() const override { return transformer_.config().target_vocabulary; }
-  int32_t start_token() const override { return transformer_.config().symbols.start; }
-  int32_t end_token() const override { return transformer_.config().symbols.end; }
-  std::span<const int32_t> forbidden_tokens() const override { return forbidden_; }
-  void add(std::span<const int> slots, const Tokens& sources) override;
-  void remove(int slot) override;
-  Tensor<float> advance(std::span<const Step> steps) override;
-  Tensor<float> logits(const Tensor<float>& states) override;
-  int64_t key_value_rows() const override { return rows_; }
-  int64_t key_value_rows_of(int slot) const override { return sentences_.at(static_cast<size_t>(slot)).rows; }
-
- private:
-  struct Sentence {
-    Tensor<float> memory;                        // [source tokens, d_model]
-    std::vector<std::vector<int32_t>> prefixes;  // of the hypotheses of the last step
-    int64_t rows = 0;                            // projected
-  };
-  const Transformer<float>& transformer_;
-  Context& context_;
-  std::vector<int32_t> forbidden_;
-  std::vector<Sentence> sentences_;  // by slot
-  int64_t rows_ = 0;
-};
+using UncachedTransformerDecoder = UncachedDecoder<Transformer<float>, MemoryRows>;
 
 }  // namespace gloss::models

@@ -57,6 +57,38 @@ Var<T> rows(Tape<T>& tape, const Var<T>& x, std::span<const int64_t> indices, Co
 }
 
 template <class T>
+Var<T> stack_rows(Tape<T>& tape, std::span<const Var<T>> parts) {
+  require(!parts.empty(), "no parts were given to be put under each other");
+  int64_t total = 0;
+  const Var<T>* wanting = &parts[0];
+  for (const Var<T>& part : parts) {
+    require(part.cols() == parts[0].cols(), "rows of {} and {} numbers cannot stand under each other",
+            parts[0].cols(), part.cols());
+    total += part.rows();
+    if (part.wants_gradient()) wanting = &part;
+  }
+  const Tensor<T> y = tape.allocate({total, parts[0].cols()});
+  T* to = y.data();
+  for (const Var<T>& part : parts) to = std::copy_n(part.value().data(), part.value().size(), to);
+  return tape.record(y, {wanting}, [&] {
+    std::vector<Var<T>> places;
+    std::vector<int64_t> counts;
+    for (const Var<T>& part : parts) {
+      places.push_back(part.place());
+      counts.push_back(part.rows());
+    }
+    return [places, counts](Tape<T>& t, const Tensor<T>& dy) {
+      int64_t first = 0;
+      for (size_t i = 0; i < places.size(); first += counts[i++]) {
+        if (const Slot<T> dx = t.slot(places[i])) {
+          kernels::add<T>(t.pool(), matrix(dy.slice_rows(first, counts[i])), dx.matrix(), dx.accumulate);
+        }
+      }
+    };
+  });
+}
+
+template <class T>
 Var<T> concat_columns(Tape<T>& tape, const Var<T>& a, const Var<T>& b) {
   require(a.rows() == b.rows(), "matrices of {} and {} rows cannot stand side by side", a.rows(), b.rows());
   const int64_t p = a.cols(), q = b.cols();
@@ -78,6 +110,8 @@ Var<T> concat_columns(Tape<T>& tape, const Var<T>& a, const Var<T>& b) {
 
 template Var<float> rows(Tape<float>&, const Var<float>&, std::span<const int64_t>, Columns);
 template Var<double> rows(Tape<double>&, const Var<double>&, std::span<const int64_t>, Columns);
+template Var<float> stack_rows(Tape<float>&, std::span<const Var<float>>);
+template Var<double> stack_rows(Tape<double>&, std::span<const Var<double>>);
 template Var<float> concat_columns(Tape<float>&, const Var<float>&, const Var<float>&);
 template Var<double> concat_columns(Tape<double>&, const Var<double>&, const Var<double>&);
 

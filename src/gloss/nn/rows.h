@@ -19,6 +19,10 @@ template <class T>
 autograd::Var<T> rows(autograd::Tape<T>& tape, const autograd::Var<T>& x, std::span<const int64_t> indices,
                       Columns columns = {});
 
+// The rows of all parts under each other, in their order: [n_i, d] -> [sum of n_i, d]. At least one part.
+template <class T>
+autograd::Var<T> stack_rows(autograd::Tape<T>& tape, std::span<const autograd::Var<T>> parts);
+
 // [a b]: a [n, p], b [n, q] -> [n, p + q].
 template <class T>
 autograd::Var<T> concat_columns(autograd::Tape<T>& tape, const autograd::Var<T>& a,

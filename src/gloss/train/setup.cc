@@ -19,6 +19,8 @@ TrainOptions resolve(Typed<TrainOptions> options) {
   Typed<models::ModelOptions> model{o, options.typed};
   models::resolve(model);
   static_cast<models::ModelOptions&>(o) = model.value;
+  if (o.recurrent() && o.schedule == Schedule::paper)
+    throw UsageError("--schedule paper counts with a Transformer's d_model: choose inverse-sqrt");
   if (o.paper) {
     options.suggest(o.schedule, Schedule::paper);
     options.suggest(o.label_smoothing, 0.1);
@@ -29,7 +31,7 @@ TrainOptions resolve(Typed<TrainOptions> options) {
     options.suggest(o.warmup, 4000);
     options.suggest(o.clip_norm, 0.0);
   } else if (o.preset != "tiny") {
-    options.suggest(o.learning_rate, o.preset == "small" ? 1e-3 : 5e-4);
+    options.suggest(o.learning_rate, o.preset == "small" || o.preset == "rnn-small" ? 1e-3 : 5e-4);
   }
   if (o.threads == 0) o.threads = std::max(1u, std::thread::hardware_concurrency());
   return o;

@@ -1,0 +1,33 @@
+#include "gloss/models/rnn_search_model.h"
+
+#include "gloss/models/rnn_search_decoder.h"
+#include "gloss/models/teacher_forcing.h"
+
+namespace gloss::models {
+
+void RnnSearchModel::initialise(uint64_t seed) {
+  initialise_for_training(*this, seed);
+}
+
+std::vector<AttentionMap> RnnSearchModel::attend(autograd::Tape<float>& tape, const Tokens& source,
+                                                 const Tokens& target,
+                                                 const AttentionRequest& request) const {
+  AttentionRecord<float> record{request, {}};
+  network_.decode(tape, decoder_input(target, symbols().start), network_.encode(tape, source), &record);
+  std::vector<AttentionMap> maps;
+  for (auto& entry : record.entries) maps.push_back(map_of(std::move(entry), 1, "context"));
+  return maps;
+}
+
+std::unique_ptr<DecoderState> RnnSearchModel::decoder_state(Context& context, Caching caching) const {
+  if (caching == Caching::on) return std::make_unique<RnnSearchDecoder>(network_, context);
+  return std::make_unique<UncachedRnnSearchDecoder>(network_, context, never_produced(symbols()));
+}
+
+// It remembers nothing of target tokens but the state, and of a source token its annotation and U_a h_j.
+CacheCost RnnSearchModel::cache_cost() const {
+  const RnnSearchConfig& c = network_.config();
+  return {1, 0, (c.attention + 2 * c.hidden) * static_cast<int64_t>(sizeof(float))};
+}
+
+}  // namespace gloss::models
