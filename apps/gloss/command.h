@@ -33,5 +33,6 @@ Run add_score(CLI::App& program);
 Run add_evaluate(CLI::App& program);
 Run add_info(CLI::App& program);
 Run add_attend(CLI::App& program);
+Run add_align(CLI::App& program);
 
 }  // namespace gloss::cli

@@ -40,15 +40,10 @@ Axis axis_of(const AttendedPair& pair, bool source, bool decoder_input, Merge me
   return axis;
 }
 
-std::vector<float> weights_of(const AttentionMap& map, std::optional<int64_t> head, int64_t n_q,
-                              int64_t n_k) {
-  if (!head) return map.mean_weights(0, n_q, n_k);
-  if (*head < 0 || *head >= map.heads) {
-    throw UsageError(
-        fmt::format("there is no head {}: this attention has {}, 0 to {}", *head, map.heads, map.heads - 1));
-  }
-  const float* from = map.weights.data() + *head * n_q * n_k;
-  return {from, from + n_q * n_k};
+void require_head(const AttentionMap& map, std::optional<int64_t> head) {
+  if (!head || (*head >= 0 && *head < map.heads)) return;
+  throw UsageError(
+      fmt::format("there is no head {}: this attention has {}, 0 to {}", *head, map.heads, map.heads - 1));
 }
 
 void pad(AttentionView& view, int64_t pad_to) {
@@ -73,13 +68,14 @@ void pad(AttentionView& view, int64_t pad_to) {
 }  // namespace
 
 AttentionView view(const AttendedPair& pair, const AttentionMap& map, const ViewOptions& options) {
+  require_head(map, options.head);
   const bool self = map.kind != AttentionKind::cross;
   Axis rows =
       axis_of(pair, map.kind == AttentionKind::encoder, map.kind == AttentionKind::decoder, options.merge);
   Axis columns = map.kind == AttentionKind::cross ? axis_of(pair, true, false, options.merge) : rows;
   const auto n_q = static_cast<int64_t>(rows.group_of.size()),
              n_k = static_cast<int64_t>(columns.group_of.size());
-  const std::vector<float> weights = weights_of(map, options.head, n_q, n_k);
+  const std::vector<float> weights = map.weights_of(0, options.head, n_q, n_k);
 
   AttentionView view;
   const std::string which = options.head     ? fmt::format("head {}", *options.head)

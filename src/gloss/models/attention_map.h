@@ -43,10 +43,12 @@ struct AttentionMap {
   // d_model].
   std::vector<std::pair<std::string, Tensor<float>>> tensors;
 
-  // The mean of all heads' weights of one sentence: [n_q, n_k].
-  std::vector<float> mean_weights(int64_t sentence, int64_t n_q, int64_t n_k) const {
-    std::vector<float> mean(static_cast<size_t>(n_q * n_k), 0.0F);
+  // The weights of one head in one sentence, or the mean of all heads: [n_q, n_k].
+  std::vector<float> weights_of(int64_t sentence, std::optional<int64_t> of_head, int64_t n_q,
+                                int64_t n_k) const {
     const float* from = weights.data() + offsets[static_cast<size_t>(sentence)];
+    if (of_head) return {from + *of_head * n_q * n_k, from + (*of_head + 1) * n_q * n_k};
+    std::vector<float> mean(static_cast<size_t>(n_q * n_k), 0.0F);
     for (int64_t head = 0; head < heads; ++head) {
       for (size_t i = 0; i < mean.size(); ++i) mean[i] += *from++;
     }

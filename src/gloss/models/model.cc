@@ -21,7 +21,7 @@ std::vector<int32_t> most_attended(const Model& model, autograd::Tape<float>& ta
   for (int64_t s = 0; s < target.offsets.count(); ++s) {
     const int64_t n_k = source.offsets.length(s);
     if (n_k == 0) continue;
-    const std::vector<float> weights = maps.at(0).mean_weights(s, target.offsets.length(s), n_k);
+    const std::vector<float> weights = maps.at(0).weights_of(s, std::nullopt, target.offsets.length(s), n_k);
     for (int64_t i = 0; i < target.offsets.length(s); ++i) {
       const auto row = weights.begin() + i * n_k;
       positions[static_cast<size_t>(target.offsets.begin(s) + i)] =

@@ -46,8 +46,11 @@ class Model {
   virtual std::vector<AttentionMap> attend(autograd::Tape<float>& tape, const Tokens& source,
                                            const Tokens& target, const AttentionRequest& request) const = 0;
   virtual int64_t attention_layers(AttentionKind kind) const = 0;
+  virtual int64_t attention_heads(AttentionKind kind) const = 0;  // of a layer
   // The layer whose cross-attention aligns words best.
   virtual int64_t alignment_layer() const = 0;
+  // Whether it does so where a target token is read, one step after it was produced.
+  virtual bool aligns_where_read() const = 0;
   // A state to search with. The context and the model outlive it; one thread of control uses both.
   virtual std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const = 0;
   virtual CacheCost cache_cost() const = 0;

@@ -33,7 +33,9 @@ class RnnSearchModel final : public Model {
   std::vector<AttentionMap> attend(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
                                    const AttentionRequest& request) const override;
   int64_t attention_layers(AttentionKind kind) const override { return kind == AttentionKind::cross ? 1 : 0; }
+  int64_t attention_heads(AttentionKind) const override { return 1; }
   int64_t alignment_layer() const override { return 0; }
+  bool aligns_where_read() const override { return false; }
   std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
   CacheCost cache_cost() const override;
   int64_t cap() const override { return network_.config().cap; }

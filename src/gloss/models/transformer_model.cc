@@ -19,9 +19,8 @@ std::vector<AttentionMap> TransformerModel::attend(autograd::Tape<float>& tape, 
   std::ranges::stable_sort(record.entries, {}, &AttentionRecord<float>::Entry::kind);
   std::vector<AttentionMap> maps;
   for (auto& entry : record.entries) {
-    const StackConfig& stack =
-        entry.kind == AttentionKind::encoder ? transformer_.config().encoder : transformer_.config().decoder;
-    maps.push_back(map_of(std::move(entry), stack.heads, "output"));
+    const int64_t heads = attention_heads(entry.kind);
+    maps.push_back(map_of(std::move(entry), heads, "output"));
   }
   return maps;
 }

@@ -37,6 +37,11 @@ class TransformerModel final : public Model {
     const TransformerConfig& config = transformer_.config();
     return kind == AttentionKind::encoder ? config.encoder.layers : config.decoder.layers;
   }
+  int64_t attention_heads(AttentionKind kind) const override {
+    const TransformerConfig& config = transformer_.config();
+    return kind == AttentionKind::encoder ? config.encoder.heads : config.decoder.heads;
+  }
+  bool aligns_where_read() const override { return true; }
   // The last layer but one (Garg et al. 2019, section 4.1); the last in a model of one layer.
   int64_t alignment_layer() const override {
     return std::max<int64_t>(0, transformer_.config().decoder.layers - 2);

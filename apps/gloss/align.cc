@@ -1,0 +1,226 @@
+// gloss align: which word of a translation comes from which word of its source, by attention.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "gloss/decode/aligner.h"
+#include "gloss/evaluate/symmetrise.h"
+#include "option_table.h"
+#include "streams.h"
+#include "translate_flags.h"
+
+namespace gloss::cli {
+namespace {
+
+using decode::AlignmentStep;
+using decode::AttentionChoice;
+using decode::SentencePair;
+using evaluate::Alignment;
+using evaluate::Symmetrisation;
+
+constexpr size_t kPairsATime = 512;  // results flow, and batches are full
+
+enum class Steps { usual, emitting, reading };
+
+struct AlignCommand {
+  std::string model, source, target, output, reverse, tune;
+  int64_t layer = -1, head = -1;
+  Steps step = Steps::usual;
+  Symmetrisation symmetrise = Symmetrisation::grow_diag_final;
+  decode::WordAlignmentOptions words;
+  int32_t gold_base = 1;
+  int threads = 0;
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& visit) {
+    using decode::EndSymbol;
+    using decode::PunctuationSink;
+    using decode::TargetPieces;
+    visit(Field("source", "FILE", "text, one segment a line"), self.source);
+    visit(Field("target", "FILE", "its translation, line for line"), self.target);
+    visit(Field("output", "FILE", "write to a file, whole or not at all, instead of standard output"),
+          self.output);
+    visit(Field("layer", "N", "from 0; -1: the one that aligns best as a rule").range(-1, 1000), self.layer);
+    visit(Field("head", "N", "from 0; -1: the mean of all").range(-1, 1 << 24), self.head);
+    visit(Field("step", "S", "that produces a word or that reads it; usual: reading, recurrent: emitting")
+              .choices<Steps>(
+                  {{Steps::usual, "usual"}, {Steps::emitting, "emitting"}, {Steps::reading, "reading"}}),
+          self.step);
+    visit(Field("tune", "GOLD", "take the layer, head and step that agree best with a person's links"),
+          self.tune);
+    visit(Field("gold-base", "N", "number of the first word in GOLD").range(0, 1), self.gold_base);
+    visit(Field("reverse", "MODEL", "of the other direction: its links are joined with these"), self.reverse);
+    visit(Field("symmetrise", "M", "how")
+              .choices<Symmetrisation>({{Symmetrisation::intersection, "intersection"},
+                                        {Symmetrisation::union_, "union"},
+                                        {Symmetrisation::grow_diag, "grow-diag"},
+                                        {Symmetrisation::grow_diag_final, "grow-diag-final"},
+                                        {Symmetrisation::grow_diag_final_and, "grow-diag-final-and"}}),
+          self.symmetrise);
+    visit(
+        Field("target-pieces", "P", "what counts of a target word")
+            .choices<TargetPieces>(
+                {{TargetPieces::mean, "mean"}, {TargetPieces::first, "first"}, {TargetPieces::each, "each"}}),
+        self.words.target_pieces);
+    visit(Field("end-symbol", "E", "a word that looks at the end symbol: its next best, or no link")
+              .choices<EndSymbol>({{EndSymbol::next_best, "next-best"}, {EndSymbol::unlinked, "unlinked"}}),
+          self.words.end_symbol);
+    visit(Field("punctuation", "P", "the same for marks; word: marks are words")
+              .choices<PunctuationSink>({{PunctuationSink::next_best, "next-best"},
+                                         {PunctuationSink::unlinked, "unlinked"},
+                                         {PunctuationSink::word, "word"}}),
+          self.words.punctuation);
+    visit(Field("minimum", "W", "least attention that makes a link").range(0, 1), self.words.minimum);
+    visit(Field("threads", "N", "0: one a core").range(0, 1024), self.threads);
+  }
+};
+
+// One model and where in it to look. The reverse one sees pairs, and gives links, turned round.
+class Direction {
+ public:
+  Direction(const std::string& folder, const AlignCommand& command, bool reverse)
+      : folder_(folder),
+        translator_(folder),
+        aligner_(translator_, command.threads),
+        options_(command.words),
+        choice_(aligner_.usual()),
+        reverse_(reverse) {
+    if (command.layer >= 0) choice_.layer = command.layer;
+    if (command.head >= 0) choice_.head = command.head;
+    if (command.step != Steps::usual)
+      choice_.step = command.step == Steps::emitting ? AlignmentStep::emitting : AlignmentStep::reading;
+    aligner_.check(choice_);
+  }
+
+  // Takes the choice with the lowest AER and says so.
+  void tune(const std::vector<SentencePair>& pairs, const std::vector<evaluate::GoldAlignment>& gold) {
+    const std::vector<AttentionChoice> choices = aligner_.all();
+    const auto all = align(pairs, choices);
+    double best = 2;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const double aer = evaluate::aer(all[i], gold).aer();
+      if (aer >= best) continue;
+      best = aer;
+      choice_ = choices[i];
+    }
+    say(fmt::format("{}: {} of {} choices, AER {:.4f}", folder_, decode::text_of(choice_), choices.size(),
+                    best));
+  }
+  std::vector<Alignment> align(const std::vector<SentencePair>& pairs) {
+    return std::move(align(pairs, {choice_}).at(0));
+  }
+
+ private:
+  std::vector<std::vector<Alignment>> align(std::vector<SentencePair> pairs,
+                                            const std::vector<AttentionChoice>& choices) {
+    if (reverse_) {
+      for (SentencePair& pair : pairs) std::swap(pair.first, pair.second);
+    }
+    auto all = aligner_.align(pairs, choices, options_);
+    if (!reverse_) return all;
+    for (auto& alignments : all) {
+      for (Alignment& alignment : alignments) {
+        for (evaluate::Link& link : alignment) std::swap(link.source, link.target);
+        alignment = evaluate::in_order(std::move(alignment));
+      }
+    }
+    return all;
+  }
+
+  std::string folder_;
+  decode::Translator translator_;
+  decode::Aligner aligner_;
+  decode::WordAlignmentOptions options_;
+  AttentionChoice choice_;
+  bool reverse_;
+};
+
+std::vector<SentencePair> read_pairs(const AlignCommand& command) {
+  std::vector<SentencePair> pairs;
+  Inputs source({command.source}, text::InvalidUtf8::fail), target({command.target}, text::InvalidUtf8::fail);
+  int64_t rest = 0;
+  for (text::Line a, b;;) {
+    const bool more = source.next(a), as_well = target.next(b);
+    if (more != as_well) {
+      for (rest = 1; (more ? source : target).next(a);) ++rest;
+      const auto lines = static_cast<int64_t>(pairs.size());
+      fail("{} has {} lines and {} has {}: each line needs its translation", command.source,
+           lines + (more ? rest : 0), command.target, lines + (more ? 0 : rest));
+    }
+    if (!more) return pairs;
+    pairs.emplace_back(std::move(a.text), std::move(b.text));
+  }
+}
+
+std::vector<evaluate::GoldAlignment> read_gold(const AlignCommand& command,
+                                               const std::vector<SentencePair>& pairs) {
+  std::vector<evaluate::WordCounts> counts;
+  for (const auto& [source, target] : pairs) {
+    counts.push_back({std::ssize(evaluate::words_of(source)), std::ssize(evaluate::words_of(target))});
+  }
+  Inputs input({command.tune}, text::InvalidUtf8::fail);
+  std::vector<std::string> lines;
+  for (text::Line line; input.next(line);) lines.push_back(std::move(line.text));
+  return evaluate::read_gold(lines, command.tune, std::ssize(pairs), {command.gold_base, counts});
+}
+
+int run(const Typed<AlignCommand>& typed) {
+  const AlignCommand& command = typed.value;
+  if (command.source.empty() || command.target.empty())
+    throw UsageError("align needs --source FILE and --target FILE");
+  refuse_one_input_for_many({command.source, command.target, command.tune});
+  if (command.reverse.empty())
+    refuse_typed(typed, {"symmetrise"}, "joins the links of two models: add --reverse MODEL");
+  if (command.tune.empty()) {
+    refuse_typed(typed, {"gold-base"}, "is for --tune: leave it out");
+  } else {
+    refuse_typed(typed, {"layer", "head", "step"}, "is what --tune finds: leave out one of them");
+  }
+  const std::vector<SentencePair> pairs = read_pairs(command);
+  Output output(command.output);
+  Direction forward(command.model, command, false);
+  std::optional<Direction> backward;
+  if (!command.reverse.empty()) backward.emplace(command.reverse, command, true);
+  if (!command.tune.empty()) {
+    const auto gold = read_gold(command, pairs);
+    forward.tune(pairs, gold);
+    if (backward) backward->tune(pairs, gold);
+  }
+  for (size_t first = 0; first < pairs.size(); first += kPairsATime) {
+    const std::vector<SentencePair> some(
+        pairs.begin() + static_cast<std::ptrdiff_t>(first),
+        pairs.begin() + static_cast<std::ptrdiff_t>(std::min(pairs.size(), first + kPairsATime)));
+    const std::vector<Alignment> links = forward.align(some);
+    const std::vector<Alignment> others = backward ? backward->align(some) : std::vector<Alignment>();
+    for (size_t i = 0; i < links.size(); ++i) {
+      const Alignment joined =
+          backward ? evaluate::symmetrise(links[i], others[i], command.symmetrise) : links[i];
+      output.write(evaluate::moses_line(joined) + "\n");
+    }
+    output.flush();
+  }
+  output.commit();
+  return 0;
+}
+
+}  // namespace
+
+Run add_align(CLI::App& program) {
+  CLI::App& app = add_command(
+      program,
+      {"align", "MODEL --source FILE --target FILE [OPTIONS]", "word alignments from attention",
+       "Forces each translation and links its words with the source words that attention looked at:\n"
+       "a line of source-target numbers from 0 for each pair.",
+       "gloss align models/en-de --source test.en --target test.de"});
+  auto typed = std::make_shared<Typed<AlignCommand>>();
+  app.add_option("MODEL", typed->value.model, "model folder")->required();
+  add_options(app, *typed);
+  return [typed] { return run(*typed); };
+}
+
+}  // namespace gloss::cli
