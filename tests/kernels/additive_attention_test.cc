@@ -189,7 +189,7 @@ std::vector<Shape> shapes() {
     all.push_back({8, width, {1, 1, 5}, {33, 16, 3}});
   }
   all.push_back({16, 300, {1, 1, 1}, {15, 16, 17}});        // several chunks of h at once
-  all.push_back({7, 9, {11, 12, 13, 25}, {4, 5, 130, 7}});  // over the borders of a tile of queries
+  all.push_back({7, 9, {11, 12, 13, 33}, {4, 5, 130, 7}});  // over the borders of tiles of 12 and 32 queries
   return all;
 }
 

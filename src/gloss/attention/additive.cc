@@ -142,7 +142,8 @@ Var<T> AdditiveAttention<T>::query(Tape<T>& tape, const Var<T>& s_prev) const {
 template <class T>
 AdditiveAttended<T> AdditiveAttention<T>::operator()(Tape<T>& tape, const Rows& s_prev, const Var<T>& memory,
                                                      const Rows& h, Request request) const {
-  const Var<T> q_add = query(tape, s_prev.rows);
+  const Var<T> q_add = query(tape, s_prev.rows);  // beside the memory's k_add_j = U_a h_j
+  // score, normalise and aggregate: three functions of those names in one kernel.
   return additive_attention(tape, q_add, s_prev.offsets, memory, h.rows, h.offsets, tape.use(*v_a_), request);
 }
 

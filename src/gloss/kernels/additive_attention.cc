@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
-constexpr int64_t kTile = 12;  // queries whose weights are in hand at once: whole blocks of small_product
+constexpr int64_t kTile = 32;  // queries whose weights are in hand at once
 constexpr int64_t round_up(int64_t n) {
   return (n + kWide - 1) / kWide * kWide;
 }
@@ -114,16 +114,6 @@ void attend(Matrix<const T> query, const RowsOfSource<T>& source, const T* v_a, 
   aggregate(e.data(), stride, source.h, context);
 }
 
-template <int Q, int R, class T>
-HWY_INLINE void dot_step(const T* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t n,
-                         Wide<T> (&total)[Q][R]) {
-  Wide<T> row[R];
-  for (int r = 0; r < R; ++r) row[r] = load_chunk(b + r * b_stride, n);
-  for (int q = 0; q < Q; ++q) {
-    const Wide<T> x = load_chunk(a + q * a_stride, n);
-    for (int r = 0; r < R; ++r) total[q][r] = mul_add(x, row[r], total[q][r]);
-  }
-}
 // d [Q, R] = the dot products of Q rows of a with R rows of b.
 template <int Q, int R, class T>
 HWY_INLINE void dot_block(const T* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t width, T* d,
@@ -132,9 +122,19 @@ HWY_INLINE void dot_block(const T* a, int64_t a_stride, const T* b, int64_t b_st
   for (int q = 0; q < Q; ++q) {
     for (int r = 0; r < R; ++r) total[q][r] = zero<T>();
   }
-  int64_t c = 0;
-  for (; c + kWide <= width; c += kWide) dot_step(a + c, a_stride, b + c, b_stride, kWide, total);
-  if (c < width) dot_step(a + c, a_stride, b + c, b_stride, width - c, total);
+  for (int64_t c = 0; c < width; c += kWide) {
+    const bool whole = c + kWide <= width;
+    Wide<T> row[R];
+    for (int r = 0; r < R; ++r) {
+      const T* p = b + r * b_stride + c;
+      row[r] = whole ? load(p) : load_first(p, width - c);
+    }
+    for (int q = 0; q < Q; ++q) {
+      const T* p = a + q * a_stride + c;
+      const Wide<T> x = whole ? load(p) : load_first(p, width - c);
+      for (int r = 0; r < R; ++r) total[q][r] = mul_add(x, row[r], total[q][r]);
+    }
+  }
   for (int q = 0; q < Q; ++q) {
     for (int r = 0; r < R; ++r) d[q * d_stride + r] = sum(total[q][r]);
   }
