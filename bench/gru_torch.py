@@ -1,9 +1,9 @@
-"""The bidirectional GRU encoder in PyTorch, forward and backward, on batches of given lengths: prints tokens a second.
+"""The bidirectional GRU encoder in PyTorch, forward and backward, on given batches: prints tokens a second.
 
     gru_torch.py BATCHES D_IN D_H THREADS
 
-The counterpart of gru_bench.cc: packed sequences, made before the clock starts; gradients of the inputs and of every
-parameter. Three batches go before the clock starts.
+The counterpart of gru_bench.cc: packed sequences, made before the clock starts; gradients of the inputs and
+of every parameter. Three batches go before the clock starts.
 """
 import sys
 import time

@@ -4,16 +4,16 @@
     python3 -m venv venv && venv/bin/pip install torch safetensors
     venv/bin/python make_recurrent.py [OUTPUT FOLDER]
 
-A file holds inputs and parameters by name, results by name, `up.<result>` the upstream gradients, `grad.<input>` the
-expected gradients, and settings as JSON in its metadata, as the files made elsewhere do.
+A file holds inputs and parameters by name, results by name, `up.<result>` the upstream gradients,
+`grad.<input>` the expected gradients, and settings as JSON in its metadata, as the files made elsewhere do.
 
     gru_cell                torch.nn.GRUCell: the reset gate after the product
     gru_cell_before         the reset gate before the product (Cho et al. 2014)
     gru_cell_norm           layer normalisation of both sums, those of r and z together, those of n apart
     gru_cell_before_norm    both
     maxout                  the larger of two neighbours
-    conditional_gru         a decoder step: GRU 1 on the embedding, additive attention whose query is the state after
-                            it, GRU 2 on the context; sources of 5, 3 and 1 tokens
+    conditional_gru         a decoder step: GRU 1 on the embedding, additive attention whose query is the
+                            state after it, GRU 2 on the context; sources of 5, 3 and 1 tokens
 """
 import json
 import pathlib
@@ -35,11 +35,12 @@ def random(*shape, scale=1.0):
 
 def write(name, tensors, **settings):
     tensors = {key: value.detach().contiguous() for key, value in tensors.items()}
-    save_file(tensors, OUT / f"{name}.safetensors", {key: json.dumps(value) for key, value in settings.items()})
+    metadata = {key: json.dumps(value) for key, value in settings.items()}
+    save_file(tensors, OUT / f"{name}.safetensors", metadata)
 
 
 def with_gradients(function, inputs, constants=()):
-    """Inputs, results, upstream gradients of the results and gradients of the inputs that are no constants."""
+    """Inputs, results, upstream gradients of the results, gradients of the inputs that are no constants."""
     leaves = {k: v.clone().requires_grad_(k not in constants) for k, v in inputs.items()}
     results = function(**leaves)
     upstream = {k: random(*v.shape) for k, v in results.items()}
@@ -54,11 +55,12 @@ def with_gradients(function, inputs, constants=()):
 
 
 def cell_parameters(d_in, d_h, norm=False, prefix=""):
-    shapes = {"weight_ih": (3 * d_h, d_in), "weight_hh": (3 * d_h, d_h), "bias_ih": (3 * d_h,), "bias_hh": (3 * d_h,)}
+    rows = 3 * d_h
+    shapes = {"weight_ih": (rows, d_in), "weight_hh": (rows, d_h), "bias_ih": (rows,), "bias_hh": (rows,)}
     parameters = {prefix + name: random(*shape, scale=0.5) for name, shape in shapes.items()}
     for side in ("ih", "hh") if norm else ():
-        parameters[f"{prefix}norm_{side}.weight"] = 1 + random(3 * d_h, scale=0.3)
-        parameters[f"{prefix}norm_{side}.bias"] = random(3 * d_h, scale=0.3)
+        parameters[f"{prefix}norm_{side}.weight"] = 1 + random(rows, scale=0.3)
+        parameters[f"{prefix}norm_{side}.bias"] = random(rows, scale=0.3)
     return parameters
 
 
@@ -141,12 +143,21 @@ def conditional_gru():
     up = random(*s.shape)
     s.backward(up)
     gradients = {f"grad.{k}": v.grad for k, v in leaves.items() if v.requires_grad}
-    write("conditional_gru", {
-        **inputs, "query": between["query"], "weights": between["weights"], "context": between["context"], "s": s,
-        "up.s": up, **gradients, "grad.query": between["query"].grad, "grad.query_by_attention": between["asked"].grad,
-        "grad.context": between["context"].grad,
-    }, gates="r,z,n", hidden=d_s,
-          note="query is s'_i; grad.query is all of its gradient, grad.query_by_attention what comes through W_a alone")
+    query, context = between["query"], between["context"]
+    tensors = {
+        **inputs,
+        "query": query,
+        "weights": between["weights"],
+        "context": context,
+        "s": s,
+        "up.s": up,
+        **gradients,
+        "grad.query": query.grad,
+        "grad.query_by_attention": between["asked"].grad,
+        "grad.context": context.grad,
+    }
+    note = "query is s'_i; of its gradient grad.query, grad.query_by_attention comes through W_a alone"
+    write("conditional_gru", tensors, gates="r,z,n", hidden=d_s, note=note)
 
 
 gru_cell()
