@@ -4,8 +4,8 @@
 #   GLOSS_GRU_BENCH   the program (build/ci/bench/gru_bench: configure with -DGLOSS_BENCH=ON)
 #   GLOSS_PEERS_VENV  a Python environment with torch
 #
-# Batches of so many sentences (300) have the lengths of Multi30k's English side in words, with the end symbol.
-# They are of like length, as trainers sort them; --mixed takes the sentences as they come. PyTorch gets packed
+# Batches of so many sentences (300) have the lengths of Multi30k's English side in words, with the end symbol,
+# and are of like length, as trainers sort them; --mixed takes the sentences as they come. PyTorch gets packed
 # sequences, which compute no padding either. Making them is not timed, nor are the first three batches. Each
 # round runs both, one after another.
 set -euo pipefail
