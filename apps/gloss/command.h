@@ -34,5 +34,6 @@ Run add_evaluate(CLI::App& program);
 Run add_info(CLI::App& program);
 Run add_attend(CLI::App& program);
 Run add_align(CLI::App& program);
+Run add_plot(CLI::App& program);
 
 }  // namespace gloss::cli

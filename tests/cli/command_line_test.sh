@@ -42,7 +42,7 @@ expect_failure 1 'keep.src is a file, but a model folder is expected' "$GLOSS" t
 expect_failure 1 "no model folder ''" "$GLOSS" translate ''
 
 # Every command shows all its options.
-for command in train translate score evaluate info; do
+for command in train translate score evaluate info plot; do
   "$GLOSS" $command --help-all >help.txt || fail "$command --help-all"
   grep -q '^Usage: gloss' help.txt || fail "$command --help-all: $(cat help.txt)"
 done

@@ -12,7 +12,7 @@ GLOSS_ISA=ssse3 "$GLOSS" --version | grep -q '^instruction set: ssse3$' || fail 
 
 "$GLOSS" >none.txt && "$GLOSS" help >help.txt && "$GLOSS" --help >flag.txt
 diff none.txt help.txt && diff help.txt flag.txt || fail "no arguments, help and --help differ"
-for command in train translate score evaluate info; do
+for command in train translate score evaluate info plot; do
   grep -q "^  $command " help.txt || fail "help lacks $command"
   "$GLOSS" $command --help >one.txt
   [[ $(wc -l <one.txt) -le 24 ]] || fail "the help of $command has $(wc -l <one.txt) lines"

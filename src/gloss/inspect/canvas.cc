@@ -52,9 +52,11 @@ cairo_status_t append(void* closure, const unsigned char* data, unsigned int len
   }
 }
 
+// Rounded here: cairo would cut off, and each format in its own way.
 void set_colour(cairo_t* painter, const Colour& colour) {
-  const auto channel = [](double v) { return std::clamp(v, 0.0, 1.0); };
-  cairo_set_source_rgb(painter, channel(colour.red), channel(colour.green), channel(colour.blue));
+  const uint32_t rgb = to_rgb24(colour);
+  const auto channel = [&](int shift) { return (rgb >> shift & 255) / 255.0; };
+  cairo_set_source_rgb(painter, channel(16), channel(8), channel(0));
 }
 
 void set_stroke(cairo_t* painter, const Stroke& stroke) {
@@ -126,13 +128,35 @@ void paint_line(cairo_t* painter, PangoLayoutLine* line) {
   }
 }
 
+// Code points that Unicode keeps from text; cairo refuses them, and XML some. U+FDD0 to U+FDEF, and the last
+// two of each plane.
+bool is_noncharacter(std::string_view character) {
+  const auto bits = [&](size_t i) {
+    return static_cast<uint32_t>(static_cast<unsigned char>(character[i])) & 0x3F;
+  };
+  if (character.size() < 3) return false;
+  const uint32_t low =
+      bits(character.size() - 3) << 12 | bits(character.size() - 2) << 6 | bits(character.size() - 1);
+  if (character.size() == 3 && (low & 0xFFFF) >= 0xFDD0 && (low & 0xFFFF) <= 0xFDEF) return true;
+  return (low & 0xFFFE) == 0xFFFE;
+}
+
 // Valid UTF-8 of bounded length without control bytes.
 std::string showable(std::string_view utf8) {
-  if (utf8.size() <= kLongestText) return io::printable(text::replace_invalid_utf8(utf8));
-  const std::string all = text::replace_invalid_utf8(utf8);
-  const size_t head = text::floor_to_character(all, kLongestText / 2);
-  const size_t tail = text::floor_to_character(all, all.size() - kLongestText / 2);
-  return io::printable(all.substr(0, head) + "\u2026" + all.substr(tail));
+  std::string all = text::replace_invalid_utf8(utf8);
+  if (all.size() > kLongestText) {
+    const size_t head = text::floor_to_character(all, kLongestText / 2);
+    const size_t tail = text::floor_to_character(all, all.size() - kLongestText / 2);
+    all = all.substr(0, head) + "\u2026" + all.substr(tail);
+  }
+  std::string out;
+  for (size_t at = 0; at < all.size();) {
+    const size_t length = text::utf8_length(std::string_view(all).substr(at));
+    const std::string_view character = std::string_view(all).substr(at, length);
+    out.append(is_noncharacter(character) ? "\uFFFD" : character);
+    at += length;
+  }
+  return io::printable(out);
 }
 
 Object<PangoContext> make_context(PangoFontMap* fonts) {

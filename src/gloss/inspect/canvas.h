@@ -93,7 +93,4 @@ class Canvas {
   std::unique_ptr<Drawing> drawing_;
 };
 
-// Throws Error in a build without pictures.
-void require_pictures();
-
 }  // namespace gloss::inspect

@@ -92,18 +92,13 @@ Colour colour_of(int level, Theme theme) {
 // One path a colour: a rectangle then takes a fifth of the bytes of one with its own style. Level 0 is the
 // page.
 void draw_rectangles(Canvas& canvas, const Places& places, const CellGrid& grid, const CellStyle& style) {
-  // Neighbours overlap by a hair, or else a renderer that smooths edges shows the page between them.
-  constexpr double kOverlap = 0.05;
   std::map<int, std::vector<Box>> by_level;
   for (int64_t row = 0; row < places.rows; ++row) {
     for (int64_t column = 0; column < places.columns; ++column) {
       const auto at = static_cast<size_t>(row * places.columns + column);
       if (places.kinds[at] != CellKind::value) continue;
       const int level = level_of(places.values[at], style);
-      Box box = box_of(grid, row, column);
-      if (column + 1 < places.columns) box.width += kOverlap;
-      if (row + 1 < places.rows) box.height += kOverlap;
-      if (level > 0) by_level[level].push_back(box);
+      if (level > 0) by_level[level].push_back(box_of(grid, row, column));
     }
   }
   for (const auto& [level, boxes] : by_level) canvas.fill(boxes, colour_of(level, style.theme));
@@ -160,6 +155,12 @@ void draw_numbers(Canvas& canvas, const Places& places, const CellGrid& grid, co
   }
 }
 
+// Where cells are large enough, lines between them guide the eye to the labels.
+bool is_ruled(const CellGrid& grid) {
+  constexpr double kSmallest = 7;
+  return std::min(grid.width, grid.height) >= kSmallest;
+}
+
 }  // namespace
 
 CellKinds check_cells(const Cells& cells, int64_t rows, int64_t columns, const CellStyle& style,
@@ -211,8 +212,10 @@ void draw_nan(Canvas& canvas, const Box& box, Theme theme) {
 }
 
 void draw_cells(Canvas& canvas, const Cells& cells, const CellGrid& grid, const CellStyle& style,
-                bool rectangles) {
+                bool may_be_rectangles) {
   const Places places = pooled(cells, grid);
+  // Without lines between them, renderers that smooth edges would show the page there.
+  const bool rectangles = may_be_rectangles && is_ruled(grid);
   if (rectangles) {
     draw_rectangles(canvas, places, grid, style);
   } else {
@@ -225,11 +228,9 @@ void draw_cells(Canvas& canvas, const Cells& cells, const CellGrid& grid, const 
       draw_nan(canvas, box_of(grid, at / places.columns, at % places.columns), style.theme);
   }
   if (style.numbers && whole) draw_numbers(canvas, places, grid, style);
-  // Lines between cells guide the eye to the labels.
   const Palette page = palette(style.theme);
   const Box box = grid.box();
-  constexpr double kSmallestRuled = 7;
-  if (std::min(grid.width, grid.height) >= kSmallestRuled) {
+  if (is_ruled(grid)) {
     // On whole pixels of a PNG, as all edges of cells are.
     const Colour rule = mix(page.page, page.faint, 0.7);
     for (int64_t column = 1; column < grid.columns; ++column)

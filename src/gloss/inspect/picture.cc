@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "gloss/base/error.h"
-#include "gloss/inspect/canvas.h"
 #include "gloss/io/quote.h"
 
 namespace gloss::inspect {

@@ -16,6 +16,8 @@ PictureFormat picture_format(const std::filesystem::path& path);
 
 // Whether this build can draw: CMake's GLOSS_PICTURES.
 bool pictures_available();
+// Throws Error in a build that cannot.
+void require_pictures();
 
 // The same drawing gives the same bytes, given the same libraries and fonts: no date and no number of a
 // process is in them.

@@ -14,15 +14,10 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Valid UTF-8 as XML has it, which knows no U+FFFE and U+FFFF.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '\xBE':
-      case '\xBF':
-        out += out.ends_with("\xEF\xBF") ? '\xBD' : c;
-        break;
       case '&':
         out += "&amp;";
         break;
