@@ -112,7 +112,7 @@ int run(int argc, char** argv) {
       {"train", add_train(program)}, {"translate", add_translate(program)},
       {"score", add_score(program)}, {"evaluate", add_evaluate(program)},
       {"info", add_info(program)},   {"attend", add_attend(program)},
-      {"info", add_info(program)},   {"plot", add_plot(program)},
+      {"align", add_align(program)}, {"plot", add_plot(program)},
   };
   CLI::App* help = program.add_subcommand("help", "show this, or the help of a command");
   help->add_option("COMMAND", topic);

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "gloss/inspect/training_chart.h"
+#include "gloss/io/quote.h"
 #include "option_table.h"
 #include "streams.h"
 
@@ -16,15 +17,15 @@ namespace {
 
 using inspect::Metric;
 
-constexpr std::pair<const char*, Metric> kMetrics[] = {{"loss", Metric::loss},
-                                                       {"perplexity", Metric::perplexity},
-                                                       {"bleu", Metric::bleu},
-                                                       {"learning-rate", Metric::learning_rate},
-                                                       {"speed", Metric::speed}};
+constexpr std::pair<std::string_view, Metric> kMetrics[] = {{"loss", Metric::loss},
+                                                            {"perplexity", Metric::perplexity},
+                                                            {"bleu", Metric::bleu},
+                                                            {"learning-rate", Metric::learning_rate},
+                                                            {"speed", Metric::speed}};
 
 struct PlotCommand {
-  std::vector<std::string> runs, metric;
-  std::string output;
+  std::vector<std::string> runs;
+  std::string output, metric;
   inspect::Over over = inspect::Over::updates;
   inspect::Theme theme = inspect::Theme::light;
   int64_t smooth = 0;
@@ -34,25 +35,35 @@ struct PlotCommand {
     using inspect::Over, inspect::Theme;
     visit(Field("output", "FILE", "the picture: .svg, .png or .pdf; without it SVG goes to standard output"),
           self.output);
-    visit(
-        Field("metric", "NAME...", "loss, perplexity, bleu, learning-rate, speed; else all that have values")
-            .one_of({"loss", "perplexity", "bleu", "learning-rate", "speed"}),
-        self.metric);
+    visit(Field("metric", "NAME,...",
+                "loss, perplexity, bleu, learning-rate, speed; else all that have values"),
+          self.metric);
     visit(Field("over", "X", "from left to right")
               .choices<Over>({{Over::updates, "updates"}, {Over::time, "time"}}),
           self.over);
-    visit(Field("smooth", "N", "means of N reports in a row; the reports themselves stay, pale")
-              .range(1, 100000),
+    visit(Field("smooth", "N", "means of N reports, on the pale reports; 1: none, 0: a hundredth of all")
+              .range(0, 1000000),
           self.smooth);
-    visit(Field("theme", "T", "the page").choices<Theme>({{Theme::light, "light"}, {Theme::dark, "dark"}}),
+    visit(Field("theme", "T", "of the page").choices<Theme>({{Theme::light, "light"}, {Theme::dark, "dark"}}),
           self.theme);
   }
 };
 
-std::vector<Metric> metrics_of(const std::vector<std::string>& names) {
+// "loss,bleu"
+std::vector<Metric> metrics_of(const std::string& names) {
   std::vector<Metric> metrics;
-  for (const std::string& name : names)
-    metrics.push_back(std::ranges::find(kMetrics, name, &std::pair<const char*, Metric>::first)->second);
+  for (size_t begin = 0; !names.empty() && begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    const std::string name = names.substr(begin, end - begin);
+    const auto* known = std::ranges::find(kMetrics, name, &std::pair<std::string_view, Metric>::first);
+    if (known == std::end(kMetrics)) {
+      throw UsageError(fmt::format(
+          "--metric takes loss, perplexity, bleu, learning-rate and speed, with commas between, not {}",
+          io::in_quotes(name)));
+    }
+    metrics.push_back(known->second);
+    begin = end + 1;
+  }
   return metrics;
 }
 
@@ -78,12 +89,12 @@ int run(const PlotCommand& command) {
     if (std::ranges::count(command.runs, command.runs[i]) > 1)
       throw UsageError(fmt::format("{} is named twice", command.runs[i]));
   }
+  const inspect::TrainingChartOptions options{metrics_of(command.metric), command.over, command.smooth};
   inspect::require_pictures();
   std::optional<inspect::PictureFile> file;
   if (!command.output.empty()) file.emplace(command.output);
   const std::vector<inspect::TrainingRun> runs = read_runs(command.runs);
-  const inspect::Chart chart =
-      inspect::training_chart(runs, {metrics_of(command.metric), command.over, command.smooth});
+  const inspect::Chart chart = inspect::training_chart(runs, options);
   const inspect::Picture picture =
       inspect::draw(chart, file ? file->format() : inspect::PictureFormat::svg, command.theme);
   if (const std::string missing = inspect::missing_glyphs_text(picture.missing_glyphs); !missing.empty())
