@@ -30,7 +30,8 @@ class CommandHelp : public CLI::FormatterBase {
   std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode mode) const override {
     const bool all = shown_.empty() || mode == CLI::AppFormatMode::All;
     std::string out = usage_ + "\n" + details_ + "\n";
-    std::string heading;
+    for (const CLI::App* part : app->get_subcommands({}))
+      out += text_of({part->get_name(), part->get_description(), "", true});
     for (const std::string& group : app->get_groups()) {
       if (group.empty()) continue;
       const std::vector<Row> rows = rows_of(app, group);
@@ -40,7 +41,8 @@ class CommandHelp : public CLI::FormatterBase {
       }
     }
     if (!all) out += text_of({"--help-all", "every option there is", "", true});
-    return out + fmt::format("Example: {}\n", example_);
+    if (!example_.empty()) out += fmt::format("Example: {}\n", example_);
+    return out;
   }
 
  private:
@@ -86,7 +88,8 @@ class CommandHelp : public CLI::FormatterBase {
 }  // namespace
 
 CLI::App& add_command(CLI::App& program, const CommandText& text) {
-  CLI::App* command = program.add_subcommand(std::string(text.name), std::string(text.summary));
+  const std::string_view own = text.name.substr(text.name.rfind(' ') + 1);
+  CLI::App* command = program.add_subcommand(std::string(own), std::string(text.summary));
   command->formatter(std::make_shared<CommandHelp>(text));
   command->set_help_flag("-h,--help", "");
   command->set_help_all_flag("--help-all", "");

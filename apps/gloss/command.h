@@ -11,7 +11,7 @@ namespace gloss::cli {
 
 // What a command says about itself.
 struct CommandText {
-  std::string_view name;
+  std::string_view name;       // behind the command it is part of: "lab scaling"
   std::string_view arguments;  // behind the name in the usage line
   std::string_view summary;    // one line, for the list of commands
   std::string_view details;    // lines below the usage; may be empty
@@ -35,5 +35,6 @@ Run add_info(CLI::App& program);
 Run add_attend(CLI::App& program);
 Run add_align(CLI::App& program);
 Run add_plot(CLI::App& program);
+Run add_lab(CLI::App& program);
 
 }  // namespace gloss::cli

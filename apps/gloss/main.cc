@@ -76,13 +76,16 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& command) {
   if (what.ends_with("was given a disallowed flag override"))
     return fmt::format("--{} takes no value", what.substr(0, what.find(' ')));
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
-    const CLI::App* program = command.get_parent() ? command.get_parent() : &command;
+    const CLI::App* program = &command;
+    while (program->get_parent()) program = program->get_parent();
     const std::vector<std::string> rest = program->remaining(true);
     const auto option = std::ranges::find_if(rest, [](const auto& text) { return text.starts_with('-'); });
     if (option != rest.end()) return fmt::format("there is no option {}", *option);
-    if (!command.get_parent() && !rest.empty()) return fmt::format("there is no command '{}'", rest.front());
+    if (!command.get_subcommands({}).empty() && !rest.empty())
+      return fmt::format("there is no command '{}'", rest.front());
     return fmt::format("'{}' is one argument too many", rest.empty() ? "" : rest.front());
   }
+  if (what == "A subcommand is required") return "say which of its parts is wanted";
   const std::string name = what.substr(0, what.find(':'));
   const CLI::Option* option = command.get_option_no_throw(name);
   if (!option && command.get_parent()) option = command.get_parent()->get_option_no_throw(name);
@@ -113,6 +116,7 @@ int run(int argc, char** argv) {
       {"score", add_score(program)}, {"evaluate", add_evaluate(program)},
       {"info", add_info(program)},   {"attend", add_attend(program)},
       {"align", add_align(program)}, {"plot", add_plot(program)},
+      {"lab", add_lab(program)},
   };
   CLI::App* help = program.add_subcommand("help", "show this, or the help of a command");
   help->add_option("COMMAND", topic);
@@ -130,11 +134,13 @@ int run(int argc, char** argv) {
     print(help->parsed() ? overview() : program.help());
     return 0;
   } catch (const CLI::ParseError& error) {
-    const auto chosen = program.get_subcommands();
-    return report(
-        fmt::format("{}; see gloss {}--help", complaint(error, chosen.empty() ? program : *chosen.front()),
-                    chosen.empty() ? "" : chosen.front()->get_name() + " "),
-        kUsage);
+    const CLI::App* command = &program;
+    std::string name;
+    while (!command->get_subcommands().empty()) {
+      command = command->get_subcommands().front();
+      name += command->get_name() + " ";
+    }
+    return report(fmt::format("{}; see gloss {}--help", complaint(error, *command), name), kUsage);
   }
   kernels::limit_isa_from_environment();
   if (!isa.empty()) kernels::limit_isa(kernels::parse_isa(isa));

@@ -1,0 +1,14 @@
+// All experiments of the laboratory, in the order of the theory.
+#pragma once
+
+#include "gloss/lab/scaling.h"
+
+namespace gloss::lab {
+
+// Calls visit.operator()<Experiment>() for each.
+template <class Visitor>
+void for_each_experiment(Visitor&& visit) {
+  visit.template operator()<Scaling>();
+}
+
+}  // namespace gloss::lab
