@@ -21,24 +21,10 @@ TYPED_TEST_SUITE(GruGolden, Numbers);
 // A unit whose parameters stand in the file as <prefix><name>.
 template <class T>
 struct GoldenUnit {
-  GoldenUnit(Context& context, const Golden& golden, const std::string& of, const GruShape& shape)
-      : prefix(of), unit(parameters, of, shape) {
-    parameters.allocate(context.arena);
-    parameters.allocate_gradients(context.arena);
-    parameters.each_part([&](const std::string& name, const Tensor<T>& value) {
-      const Tensor<T> from = golden.read<T>(context.arena, name);
-      ASSERT_EQ(from.size(), value.size()) << name;
-      std::ranges::copy(from.values(), value.values().begin());
-    });
+  GoldenUnit(Context& context, const Golden& golden, const std::string& prefix, const GruShape& shape)
+      : unit(parameters, prefix, shape) {
+    read_parameters(context, golden, parameters);
   }
-  void expect_gradients(Context& context, const Golden& golden) const {
-    for (const auto& [name, parameter] : by_name(parameters)) {
-      SCOPED_TRACE(name);
-      EXPECT_TRUE(close(std::vector<T>(parameter.gradient.begin(), parameter.gradient.end()),
-                        golden.read<double>(context.arena, "grad." + name), kTolerance<T>));
-    }
-  }
-  std::string prefix;
   ParameterSet<T> parameters;
   Gru<T> unit;
 };
@@ -64,7 +50,7 @@ TYPED_TEST(GruGolden, Cell) {
       tape.backward(out, read("up.out"));
       EXPECT_TRUE(close(tape.gradient(x), golden.read<double>(context.arena, "grad.x"), kTolerance<T>));
       EXPECT_TRUE(close(tape.gradient(h), golden.read<double>(context.arena, "grad.h"), kTolerance<T>));
-      cell.expect_gradients(context, golden);
+      expect_gradients(context, golden, cell.parameters);
     });
   }
 }
@@ -83,14 +69,6 @@ TYPED_TEST(GruGolden, Bidirectional) {
     Context context(2);
     const std::vector<int64_t> length = golden.ints("length");
     const Offsets offsets = Offsets::of_lengths(length);
-    const auto live_rows = [&]<class U>(const Tensor<U>& padded) {
-      const Tensor<U> all(context.arena, {offsets.total(), padded.cols()});
-      for (int64_t s = 0; s < offsets.count(); ++s) {
-        std::copy_n(padded.row(s * padded.shape()[1]), offsets.length(s) * padded.cols(),
-                    all.row(offsets.begin(s)));
-      }
-      return all;
-    };
     Units<T> units(context, {.d_in = 6, .d_h = 5});
     const auto parameters = by_name(units.parameters);
     for (const auto& [name, parameter] : parameters) {
@@ -98,13 +76,13 @@ TYPED_TEST(GruGolden, Bidirectional) {
       std::ranges::copy(from.values(), parameter.value.values().begin());
     }
     Tape<T> tape(context, Tape<T>::Mode::train);
-    const Var<T> x = tape.leaf(live_rows(golden.read<T>(context.arena, "x")));
+    const Var<T> x = tape.leaf(live_rows(context.arena, golden.read<T>(context.arena, "x"), offsets));
     const Var<T> states = bidirectional(tape, units.forward, units.backward, {x, offsets}).rows;
     const auto wanted = [&](const std::string& name) {
-      return live_rows(golden.read<double>(context.arena, name));
+      return live_rows(context.arena, golden.read<double>(context.arena, name), offsets);
     };
     EXPECT_TRUE(close(states.value(), wanted("states"), kTolerance<T>));
-    tape.backward(states, live_rows(golden.read<T>(context.arena, "up.states")));
+    tape.backward(states, live_rows(context.arena, golden.read<T>(context.arena, "up.states"), offsets));
     EXPECT_TRUE(close(tape.gradient(x), wanted("grad.x"), kTolerance<T>));
     for (const auto& [name, parameter] : parameters) {
       SCOPED_TRACE(name);
@@ -149,8 +127,8 @@ TYPED_TEST(GruGolden, ConditionalSteps) {
   EXPECT_TRUE(close(tape.gradient(attended), wanted("grad.context"), kTolerance<T>));
   EXPECT_TRUE(close(tape.gradient(embedding), wanted("grad.embedding"), kTolerance<T>));
   EXPECT_TRUE(close(tape.gradient(s_prev), wanted("grad.s_prev"), kTolerance<T>));
-  first.expect_gradients(context, golden);
-  second.expect_gradients(context, golden);
+  expect_gradients(context, golden, first.parameters);
+  expect_gradients(context, golden, second.parameters);
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 // What the tests of the recurrent layers share.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "gloss/nn/gru.h"
+#include "support/compare.h"
 #include "support/golden.h"
 #include "support/random.h"
 
@@ -67,6 +70,37 @@ inline const std::vector<GruShape>& gru_shapes(int64_t d_in = 5, int64_t d_h = 6
 inline std::string text(const GruShape& shape) {
   return std::string(shape.reset == ResetGate::after ? "reset after" : "reset before") +
          (shape.layer_norm ? ", normalised" : "");
+}
+
+// Allocates parameters whose names are those in the file, and reads them.
+template <class T>
+void read_parameters(Context& context, const tests::Golden& golden, ParameterSet<T>& parameters) {
+  parameters.allocate(context.arena);
+  parameters.allocate_gradients(context.arena);
+  for (const auto& [name, parameter] : by_name(parameters)) {
+    const Tensor<T> from = golden.read<T>(context.arena, name);
+    ASSERT_EQ(from.size(), parameter.value.size()) << name;
+    std::ranges::copy(from.values(), parameter.value.values().begin());
+  }
+}
+template <class T>
+void expect_gradients(Context& context, const tests::Golden& golden, const ParameterSet<T>& parameters) {
+  for (const auto& [name, parameter] : by_name(parameters)) {
+    const std::vector<T> got(parameter.gradient.begin(), parameter.gradient.end());
+    EXPECT_TRUE(tests::close(got, golden.read<double>(context.arena, "grad." + name), tests::kTolerance<T>))
+        << name;
+  }
+}
+
+// Padded [sequences, longest, d] -> [tokens, d].
+template <class T>
+Tensor<T> live_rows(Arena& arena, const Tensor<T>& padded, const Offsets& offsets) {
+  const Tensor<T> live(arena, {offsets.total(), padded.cols()});
+  for (int64_t s = 0; s < offsets.count(); ++s) {
+    std::copy_n(padded.row(s * padded.shape()[1]), offsets.length(s) * padded.cols(),
+                live.row(offsets.begin(s)));
+  }
+  return live;
 }
 
 template <class T>
