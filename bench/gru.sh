@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The bidirectional GRU encoder, forward and backward, in turns with PyTorch's nn.GRU: source tokens a second.
 # Usage: bench/gru.sh [--rounds N] [--batches N] [--sentences N] [--d-in N] [--d-h N] [--threads N] [--mixed]
-#   GLOSS_GRU_BENCH   the program (build/ci/bench/gru_bench: configure with -DGLOSS_BENCH=ON)
+#   GLOSS_GRU_BENCH   the program (build/ci/bin/gru_bench: configure with -DGLOSS_BENCH=ON)
 #   GLOSS_PEERS_VENV  a Python environment with torch
 #
 # Batches of so many sentences (300) have the lengths of Multi30k's English side in words, with the end symbol,
@@ -26,7 +26,7 @@ while [[ $# -gt 0 ]]; do
   esac
   shift
 done
-program=${GLOSS_GRU_BENCH:-$repo/build/ci/bench/gru_bench}
+program=${GLOSS_GRU_BENCH:-$repo/build/ci/bin/gru_bench}
 [[ -x $program ]] || die "there is no program at $program: build it \
 (cmake --preset ci && cmake --build --preset ci --target gru_bench gloss) or set GLOSS_GRU_BENCH"
 python=${GLOSS_PEERS_VENV:?set it to a Python environment with torch}/bin/python3
