@@ -85,7 +85,12 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& command) {
       return fmt::format("there is no command '{}'", rest.front());
     return fmt::format("'{}' is one argument too many", rest.empty() ? "" : rest.front());
   }
-  if (what == "A subcommand is required") return "say which of its parts is wanted";
+  if (what == "A subcommand is required") {
+    const CLI::App* program = command.get_parent() ? command.get_parent() : &command;
+    const std::vector<std::string> rest = program->remaining(true);
+    return rest.empty() ? "say which of its parts is wanted"
+                        : fmt::format("there is no '{}' among its parts", rest.front());
+  }
   const std::string name = what.substr(0, what.find(':'));
   const CLI::Option* option = command.get_option_no_throw(name);
   if (!option && command.get_parent()) option = command.get_parent()->get_option_no_throw(name);
