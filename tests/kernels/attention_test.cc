@@ -23,7 +23,10 @@ struct Shape {
   std::vector<int64_t> n_q, n_k;
   bool limited = false;  // by visible keys
   double dropout = 0;
+  bool biased = false;  // by distance
 };
+
+constexpr int64_t kFirstQuery = 3;  // where queries stand, for the bias
 
 template <class T>
 std::vector<T> pick(const std::vector<double>& from) {
@@ -56,7 +59,13 @@ struct Case {
           of.d_v,
           static_cast<T>(1 / std::sqrt(static_cast<double>(of.d_k))),
           of.limited ? visible.data() : nullptr,
-          Dropout(of.dropout, RandomKey(6))};
+          Dropout(of.dropout, RandomKey(6)),
+          {},
+          kFirstQuery};
+    zero = kFirstQuery + queries.longest() + 1;
+    distances = zero + keys.longest() + 2;
+    bias = std::make_unique<Framed<T>>(Framed<T>::random(of.heads, distances, 3, 2, 8, 2));
+    if (of.biased) in.bias = {bias->view(), zero};
     up_weights = tests::random_values<T>(weight_offsets(in).back(), 7, 0.3);
     find_mask();
   }
@@ -87,7 +96,9 @@ struct Case {
                                   widest,
                                   1,
                                   nullptr,
-                                  in.dropout};
+                                  in.dropout,
+                                  {},
+                                  0};
     attention_forward<double>(pool, probe, {output.data(), queries.total(), w_v, w_v}, nullptr, nullptr,
                               nullptr);
     for (int64_t s = 0; s < queries.count(); ++s) {
@@ -123,8 +134,9 @@ struct Case {
     attention_forward<T>(pool, in, output.view(), statistics.data(), nullptr, nullptr);
     Framed<T> dq(queries.total(), shape.heads * shape.d_k, 1, 3),
         dk(keys.total(), shape.heads * shape.d_k, 2, 1), dv(keys.total(), shape.heads * shape.d_v, 3, 4);
+    Framed<T> dbias(shape.biased ? shape.heads : 0, distances, 1, 2);
     if (accumulate == Accumulate::yes) {
-      for (Framed<T>* x : {&dq, &dk, &dv}) x->set(std::vector<T>(x->values().size(), T{1}));
+      for (Framed<T>* x : {&dq, &dk, &dv, &dbias}) x->set(std::vector<T>(x->values().size(), T{1}));
     }
     AttentionGradient<T> gradient;
     gradient.output = output.view();
@@ -135,14 +147,19 @@ struct Case {
     gradient.dkey = dk.view();
     gradient.dvalue = dv.view();
     gradient.accumulate_query = gradient.accumulate_key = gradient.accumulate_value = accumulate;
+    if (shape.biased) gradient.dbias = dbias.view();
+    gradient.accumulate_bias = accumulate;
     attention_backward(pool, in, gradient);
     std::vector<T> all;
-    for (const Framed<T>* x : {&dq, &dk, &dv}) {
+    for (const Framed<T>* x : {&dq, &dk, &dv, &dbias}) {
       EXPECT_TRUE(x->frame_intact());
       for (const T g : x->values()) all.push_back(g);
     }
     return all;
   }
+
+  // Where the bias of query i and key j of a sequence stands.
+  int64_t column(int64_t i, int64_t j) const { return zero + j - (kFirstQuery + i); }
 
   // Calls visit(sequence, head, reference head, mine) with the numbers of one head, dense in double.
   template <class Visit>
@@ -169,7 +186,10 @@ struct Case {
             {hv.data(), n_k, shape.d_v, shape.d_v},
             static_cast<double>(in.scale),
             [&](int64_t i, int64_t j) { return j < visible[static_cast<size_t>(q0 + i)]; },
-            [&, at, n_k](int64_t i, int64_t j) { return mask[static_cast<size_t>(at + i * n_k + j)]; }};
+            [&, at, n_k](int64_t i, int64_t j) { return mask[static_cast<size_t>(at + i * n_k + j)]; },
+            [&, h](int64_t i, int64_t j) {
+              return shape.biased ? static_cast<double>(bias->view().row(h)[column(i, j)]) : 0;
+            }};
         visit(s, h, head, Matrix<const double>{hup.data(), n_q, shape.d_v, shape.d_v}, at);
         at += n_q * n_k;
       }
@@ -199,7 +219,8 @@ struct Case {
     const int64_t w_k = shape.heads * shape.d_k, w_v = shape.heads * shape.d_v;
     std::vector<double> dq(static_cast<size_t>(queries.total() * w_k), start),
         dk(static_cast<size_t>(keys.total() * w_k), start),
-        dv(static_cast<size_t>(keys.total() * w_v), start);
+        dv(static_cast<size_t>(keys.total() * w_v), start),
+        dbias(static_cast<size_t>(shape.biased ? shape.heads * distances : 0), start);
     each_head(
         [&](int64_t s, int64_t h, const reference::AttentionHead& head, Matrix<const double> d, int64_t at) {
           const int64_t n_q = head.query.rows, n_k = head.key.rows;
@@ -221,15 +242,21 @@ struct Case {
           put(dq, g.query, queries.begin(s), n_q, w_k, shape.d_k);
           put(dk, g.key, keys.begin(s), n_k, w_k, shape.d_k);
           put(dv, g.value, keys.begin(s), n_k, w_v, shape.d_v);
+          for (int64_t i = 0; shape.biased && i < n_q; ++i) {
+            for (int64_t j = 0; j < n_k; ++j) {
+              dbias[static_cast<size_t>(h * distances + column(i, j))] +=
+                  g.scores[static_cast<size_t>(i * n_k + j)];
+            }
+          }
         });
-    dq.insert(dq.end(), dk.begin(), dk.end());
-    dq.insert(dq.end(), dv.begin(), dv.end());
+    for (const auto* part : {&dk, &dv, &dbias}) dq.insert(dq.end(), part->begin(), part->end());
     return dq;
   }
 
   Shape shape;
   Offsets queries, keys;
-  std::unique_ptr<Framed<T>> q, k, v, up;
+  std::unique_ptr<Framed<T>> q, k, v, up, bias;
+  int64_t zero = 0, distances = 0;  // of the bias
   std::vector<int64_t> visible;
   Attention<T> in;
   std::vector<T> up_weights;
@@ -247,6 +274,10 @@ std::vector<Shape> shapes() {
       // Over the borders of tiles of 32 queries and 128 keys.
       all.push_back({1, 5, 3, {31, 32, 33}, {127, 128, 129}, limited, dropout});
       all.push_back({1, 16, 16, {70}, {300}, limited, dropout});
+      for (const int64_t width : {1, 17})
+        all.push_back({3, width, 5, {3, 0, 1, 4, 2, 16}, {5, 2, 0, 17, 1, 16}, limited, dropout, true});
+      all.push_back({2, 5, 3, {31, 32, 33}, {127, 128, 129}, limited, dropout, true});
+      all.push_back({1, 16, 16, {70}, {300}, limited, dropout, true});
     }
   }
   return all;
@@ -262,7 +293,7 @@ TYPED_TEST(AttentionKernel, EqualsTheReference) {
   for (const Shape& shape : shapes()) {
     SCOPED_TRACE(testing::Message() << "d_k " << shape.d_k << " d_v " << shape.d_v << " first n_q "
                                     << shape.n_q[0] << " limited " << shape.limited << " dropout "
-                                    << shape.dropout);
+                                    << shape.dropout << " biased " << shape.biased);
     const Case<T> c(shape);
     const std::vector<double> want = c.want_forward();
     tests::same_everywhere<T>([&](ThreadPool& pool) { return c.run_forward(pool); },
@@ -286,6 +317,7 @@ RC_GTEST_PROP(AttentionKernelProperty, AnyRaggedBatchEqualsTheReference, ()) {
   shape.d_k = *rc::gen::inRange<int64_t>(1, 40);
   shape.d_v = *rc::gen::inRange<int64_t>(1, 40);
   shape.limited = *rc::gen::arbitrary<bool>();
+  shape.biased = *rc::gen::arbitrary<bool>();
   for (int64_t s = *rc::gen::inRange<int64_t>(0, 5); s > 0; --s) {
     shape.n_q.push_back(*rc::gen::inRange<int64_t>(0, 12));
     shape.n_k.push_back(*rc::gen::inRange<int64_t>(0, 150));
@@ -318,7 +350,7 @@ TEST(AttentionKernelDropout, DropsTheShareItSaysRowByRow) {
 }
 
 template <class T>
-void check_cached(int64_t heads, int64_t d_k, int64_t d_v, bool table) {
+void check_cached(int64_t heads, int64_t d_k, int64_t d_v, bool table, bool biased) {
   const std::vector<int64_t> counts{1, 0, 16, 17, 33, 5, 130};
   const auto n = static_cast<int64_t>(counts.size());
   const auto query = Framed<T>::random(n, heads * d_k, 3, 2, 1),
@@ -331,7 +363,10 @@ void check_cached(int64_t heads, int64_t d_k, int64_t d_v, bool table) {
         {cache.view().data, cache.view().data + heads * d_k, table ? index[i].data() : nullptr, counts[i]});
   }
   const int64_t stride = cache.view().stride;
-  const CachedAttention<T> in{query.view(), rows, stride, stride, heads, d_k, d_v, static_cast<T>(0.3)};
+  CachedAttention<T> in{query.view(), rows, stride, stride, heads, d_k, d_v, static_cast<T>(0.3), {}};
+  const int64_t zero = 130;
+  const auto bias = Framed<T>::random(heads, zero + 1, 1, 3, 3, 2);
+  if (biased) in.bias = {bias.view(), zero};
   std::vector<double> want;
   for (int64_t i = 0; i < n; ++i) {
     const int64_t count = counts[static_cast<size_t>(i)];
@@ -343,11 +378,17 @@ void check_cached(int64_t heads, int64_t d_k, int64_t d_v, bool table) {
         for (int64_t c = 0; c < d_k; ++c) k.push_back(static_cast<double>(row[h * d_k + c]));
         for (int64_t c = 0; c < d_v; ++c) v.push_back(static_cast<double>(row[heads * d_k + h * d_v + c]));
       }
-      const auto r = reference::attention({{q.data(), 1, d_k, d_k},
-                                           {k.data(), count, d_k, d_k},
-                                           {v.data(), count, d_v, d_v},
-                                           static_cast<double>(in.scale),
-                                           [](int64_t, int64_t) { return true; }});
+      const auto r =
+          reference::attention({{q.data(), 1, d_k, d_k},
+                                {k.data(), count, d_k, d_k},
+                                {v.data(), count, d_v, d_v},
+                                static_cast<double>(in.scale),
+                                [](int64_t, int64_t) { return true; },
+                                {},
+                                [&](int64_t, int64_t j) {
+                                  const T* row = bias.view().row(h);
+                                  return biased ? static_cast<double>(row[zero + j - (count - 1)]) : 0;
+                                }});
       want.insert(want.end(), r.output.begin(), r.output.end());
     }
   }
@@ -365,8 +406,9 @@ TYPED_TEST(AttentionKernel, CachedEqualsTheReference) {
   for (const bool table : {false, true}) {
     for (const int64_t width : tests::kWidths) {
       SCOPED_TRACE(width);
-      check_cached<TypeParam>(2, width, 5, table);
-      check_cached<TypeParam>(3, 7, width, table);
+      check_cached<TypeParam>(2, width, 5, table, false);
+      check_cached<TypeParam>(3, 7, width, table, false);
+      check_cached<TypeParam>(3, width, 5, table, true);
     }
   }
 }

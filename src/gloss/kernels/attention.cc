@@ -42,6 +42,11 @@ struct Head {
   int64_t visible(int64_t i) const {
     return in.visible ? std::clamp<int64_t>(in.visible[first_query + i], 0, n_k) : n_k;
   }
+  // What is added to the scores of query i, key by key; null: nothing.
+  const T* bias(int64_t i) const {
+    const Matrix<const T>& m = in.bias.by_distance;
+    return m.data ? m.row(head) + (in.bias.zero - in.first_query - i) : nullptr;
+  }
   // The high half names the row of weights, well mixed; the low half the key.
   uint64_t dropout_index(int64_t i, int64_t j) const {
     auto row = static_cast<uint32_t>((first_query + i) * in.heads + head) * 0x9E3779B1u;
@@ -50,7 +55,8 @@ struct Head {
   }
 };
 
-// s [m, stride] = scaled scores of queries i.. against the transposed keys of a tile; hidden ones -infinity.
+// s [m, stride] = scaled and biased scores of queries i.. against the transposed keys of a tile; hidden ones
+// -infinity.
 template <class T>
 HWY_INLINE void score_tile(const Head<T>& h, int64_t i, int64_t m, const T* transposed, int64_t j, int64_t n,
                            T* s, int64_t stride) {
@@ -59,8 +65,10 @@ HWY_INLINE void score_tile(const Head<T>& h, int64_t i, int64_t m, const T* tran
   for (int64_t r = 0; r < m; ++r) {
     T* row = s + r * stride;
     const int64_t live = std::clamp<int64_t>(h.visible(i + r) - j, 0, n);
+    const T* bias = h.bias(i + r);
     for (int64_t c = 0; c < stride; c += kWide) {
-      const Wide<T> x = load(row + c) * set(h.in.scale);
+      Wide<T> x = load(row + c) * set(h.in.scale);
+      if (bias) x = x + load_chunk(bias + j + c, n - c);
       store(live - c >= kWide
                 ? x
                 : keep_first(x, std::max<int64_t>(live - c, 0), -std::numeric_limits<T>::infinity()),
@@ -177,10 +185,12 @@ void forward_head(const Attention<T>& in, int64_t sequence, int64_t head, Matrix
 }
 
 // With P the weights, D_i = sum_j P_ij dP_ij and dP = dO V^T (times the dropout factors) + dW:
-// dS = P (dP - D); dQ = scale dS K, dK = scale dS^T Q, dV = (dropped P)^T dO.
+// dS = P (dP - D); dQ = scale dS K, dK = scale dS^T Q, dV = (dropped P)^T dO. dS is the gradient of the bias
+// too: `dbias` [n_q + n_k - 1 and slack], zeros so far, receives its sums over equal distances, that of the
+// last query to the first key first.
 template <class T>
 void backward_head(const Attention<T>& in, int64_t sequence, int64_t head, const AttentionGradient<T>& gr,
-                   const T* dweights) {
+                   const T* dweights, T* dbias) {
   const Head<T> h(in, sequence, head);
   const int64_t widest = round_up(std::min(kKeys, h.n_k));
   const Scratch<T> keys(in.d_k * widest), values(in.d_v * widest), p(kQueries * widest),
@@ -264,8 +274,13 @@ void backward_head(const Attention<T>& in, int64_t sequence, int64_t head, const
           }
           if (dweights && c < n) dw = dw + load_chunk(dweights + (i + r) * h.n_k + j + c, n - c);
           const int64_t seen = std::max<int64_t>(live(r) - c, 0);
-          const Wide<T> ds = w * (dw - set(delta[i + r])) * set(in.scale);
-          store(seen >= kWide ? ds : keep_first(ds, seen), at_dp);
+          Wide<T> ds = w * (dw - set(delta[i + r]));
+          if (seen < kWide) ds = keep_first(ds, seen);
+          if (dbias) {
+            T* at = dbias + (h.n_q - 1 - i - r) + j + c;
+            store(load(at) + ds, at);
+          }
+          store(ds * set(in.scale), at_dp);
         }
       }
       // Queries that see none of these keys are left out: what they hold is not read.
@@ -312,6 +327,34 @@ int64_t weights_at(const Attention<T>& in, const std::vector<int64_t>& offsets, 
          head * in.query_offsets.length(sequence) * in.key_offsets.length(sequence);
 }
 
+// Room for the gradient of the bias from one head of one sequence. Vectors reach past the last distance and
+// add zeros there.
+constexpr int64_t kSlack = 16;
+static_assert(kSlack >= HWY_NAMESPACE::kWide);
+template <class T>
+int64_t distances(const Attention<T>& in, int64_t sequence) {
+  return in.query_offsets.length(sequence) + in.key_offsets.length(sequence) + kSlack;
+}
+
+// Adds up what the sequences have to say, `parts` [sequence: heads, distances], in their order.
+template <class T>
+void reduce_bias(ThreadPool& pool, const Attention<T>& in, const AttentionGradient<T>& gradient,
+                 const T* parts) {
+  pool.parallel_for(in.heads, [&](int64_t head) {
+    T* total = gradient.dbias.row(head);
+    if (gradient.accumulate_bias == Accumulate::no) std::fill_n(total, gradient.dbias.cols, T{0});
+    const T* part = parts;
+    for (int64_t s = 0; s < in.query_offsets.count(); ++s) {
+      const int64_t n_q = in.query_offsets.length(s), n_k = in.key_offsets.length(s);
+      const T* own = part + head * distances(in, s);
+      part += in.heads * distances(in, s);
+      if (n_q == 0 || n_k == 0) continue;
+      T* first = total + (in.bias.zero - in.first_query - (n_q - 1));
+      for (int64_t d = 0; d < n_q + n_k - 1; ++d) first[d] += own[d];
+    }
+  });
+}
+
 // Calls run(sequence, head) for all of them.
 template <class T, class Run>
 void each_head(ThreadPool& pool, const Attention<T>& in, Run run) {
@@ -344,11 +387,26 @@ void attention_forward(ThreadPool& pool, const Attention<T>& in, Matrix<T> outpu
 template <class T>
 void attention_backward(ThreadPool& pool, const Attention<T>& in, const AttentionGradient<T>& gradient) {
   const std::vector<int64_t> offsets = gradient.dweights ? weight_offsets(in) : std::vector<int64_t>();
-  each_head(pool, in, [&](int64_t sequence, int64_t head) {
+  const auto run = [&](int64_t sequence, int64_t head, T* dbias) {
     const T* dweights =
         offsets.empty() ? nullptr : gradient.dweights + weights_at(in, offsets, sequence, head);
-    GLOSS_CALL(backward_head, T)(in, sequence, head, gradient, dweights);
+    GLOSS_CALL(backward_head, T)(in, sequence, head, gradient, dweights, dbias);
+  };
+  if (!gradient.dbias.data) {
+    each_head(pool, in, [&](int64_t sequence, int64_t head) { run(sequence, head, nullptr); });
+    return;
+  }
+  // Sequences share the bias: each head of each fills sums of its own, so that no order depends on threads.
+  std::vector<int64_t> starts{0};
+  for (int64_t s = 0; s < in.query_offsets.count(); ++s)
+    starts.push_back(starts.back() + in.heads * distances(in, s));
+  const Scratch<T> parts(starts.back());
+  std::fill_n(parts.data(), starts.back(), T{0});
+  each_head(pool, in, [&](int64_t sequence, int64_t head) {
+    run(sequence, head,
+        parts.data() + starts[static_cast<size_t>(sequence)] + head * distances(in, sequence));
   });
+  reduce_bias(pool, in, gradient, parts.data());
 }
 
 template std::vector<int64_t> weight_offsets(const Attention<float>&);

@@ -14,6 +14,14 @@
 
 namespace gloss::kernels {
 
+// What is added to the scaled scores of a head: a number for each distance from the query to the key. A key d
+// places behind the query (before it: d < 0) has by_distance.row(head)[zero + d].
+template <class T>
+struct DistanceBias {
+  Matrix<const T> by_distance;  // [heads, distances]: every one that occurs; no data: nothing is added
+  int64_t zero = 0;             // the column of distance 0
+};
+
 template <class T>
 struct Attention {
   Matrix<const T> query;               // [rows of queries, heads * d_k]
@@ -24,6 +32,8 @@ struct Attention {
   T scale = 1;                       // of the scores, before the softmax
   const int64_t* visible = nullptr;  // [rows of queries]: a query sees the first so many keys; null: all
   Dropout dropout;                   // of the weights
+  DistanceBias<T> bias;
+  int64_t first_query = 0;  // where query 0 of a sequence stands among its keys; only the bias asks
 };
 
 // Where a sequence's weights [heads, n_q, n_k] begin in the ragged tensor of all weights; the last is the
@@ -47,6 +57,8 @@ struct AttentionGradient {
   Matrix<T> dquery, dkey, dvalue;
   Accumulate accumulate_query = Accumulate::no, accumulate_key = Accumulate::no,
              accumulate_value = Accumulate::no;
+  Matrix<T> dbias;  // as bias.by_distance; no data: nobody asks
+  Accumulate accumulate_bias = Accumulate::no;
 };
 template <class T>
 void attention_backward(ThreadPool& pool, const Attention<T>& in, const AttentionGradient<T>& gradient);
@@ -66,6 +78,7 @@ struct CachedAttention {
   int64_t key_stride = 0, value_stride = 0;
   int64_t heads = 1, d_k = 0, d_v = 0;
   T scale = 1;
+  DistanceBias<T> bias;  // a query stands at the last of its rows
 };
 // output [rows, heads * d_v]
 template <class T>

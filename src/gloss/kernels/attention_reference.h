@@ -20,6 +20,7 @@ struct AttentionHead {
   std::function<bool(int64_t i, int64_t j)> sees;         // may query i look at key j?
   std::function<double(int64_t i, int64_t j)> kept = {};  // dropout factor of weight (i, j); none: 1
   double factor(int64_t i, int64_t j) const { return kept ? kept(i, j) : 1; }
+  std::function<double(int64_t i, int64_t j)> bias = {};  // added to the scaled score (i, j); none: 0
 };
 
 struct AttentionResult {
@@ -40,7 +41,7 @@ inline AttentionResult attention(const AttentionHead& in) {
       if (!in.sees(i, j)) continue;
       double dot = 0;
       for (int64_t c = 0; c < in.query.cols; ++c) dot += in.query.row(i)[c] * in.key.row(j)[c];
-      s[j] = dot * in.scale;
+      s[j] = dot * in.scale + (in.bias ? in.bias(i, j) : 0);
       top = std::max(top, s[j]);
     }
     for (int64_t j = 0; j < n_k; ++j) {
@@ -59,6 +60,7 @@ inline AttentionResult attention(const AttentionHead& in) {
 
 struct AttentionGradients {
   std::vector<double> query, key, value;
+  std::vector<double> scores;  // [n_q, n_k]: what a bias of score (i, j) gets
 };
 
 // From the chain rule, with the Jacobian of the softmax p_j (delta_jk - p_k) element by element. `doutput`
@@ -71,6 +73,7 @@ inline AttentionGradients attention_gradients(const AttentionHead& in, Matrix<co
   g.query.assign(static_cast<size_t>(n_q * d_k), 0);
   g.key.assign(static_cast<size_t>(n_k * d_k), 0);
   g.value.assign(static_cast<size_t>(n_k * d_v), 0);
+  g.scores.assign(static_cast<size_t>(n_q * n_k), 0);
   for (int64_t i = 0; i < n_q; ++i) {
     const double* p = forward.weights.data() + i * n_k;
     std::vector<double> dp(static_cast<size_t>(n_k), 0);
@@ -89,6 +92,7 @@ inline AttentionGradients attention_gradients(const AttentionHead& in, Matrix<co
       double ds = 0;
       for (int64_t j = 0; j < n_k; ++j)
         ds += dp[static_cast<size_t>(j)] * p[j] * ((j == k ? 1.0 : 0.0) - p[k]);
+      g.scores[static_cast<size_t>(i * n_k + k)] = ds;
       for (int64_t c = 0; c < d_k; ++c) {
         g.query[static_cast<size_t>(i * d_k + c)] += ds * in.scale * in.key.row(k)[c];
         g.key[static_cast<size_t>(k * d_k + c)] += ds * in.scale * in.query.row(i)[c];

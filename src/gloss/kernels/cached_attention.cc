@@ -55,6 +55,10 @@ void attend_row(const CachedAttention<T>& in, int64_t i, T* out) {
   }
   for (int64_t h = 0; h < in.heads; ++h) {
     T* w = weights.data() + h * stride;
+    if (in.bias.by_distance.data) {
+      const T* bias = in.bias.by_distance.row(h) + (in.bias.zero - (n - 1));
+      for (int64_t t = 0; t < n; ++t) w[t] += bias[t];
+    }
     std::fill(w + n, w + stride, -std::numeric_limits<T>::infinity());
     Wide<T> most = load(w);
     for (int64_t t = kWide; t < stride; t += kWide) most = max(most, load(w + t));
