@@ -1,5 +1,6 @@
 #include "gloss/attention/multi_head.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -90,14 +91,17 @@ Var<T> MultiHeadAttention<T>::output(Tape<T>& tape, const Var<T>& concat) const 
 template <class T>
 Attended<T> MultiHeadAttention<T>::operator()(Tape<T>& tape, const Rows& query, const Rows& key,
                                               const Rows& value, const Mask& mask, double dropout,
-                                              Request request) const {
-  return attend(tape, query, key, value, visible_keys(mask, query.offsets, key.offsets), dropout, request);
+                                              Request request, const DistanceBias<T>& bias) const {
+  DistanceBias<T> placed = bias;
+  placed.first_query = mask.query_offset.value_or(bias.first_query);
+  return attend(tape, query, key, value, visible_keys(mask, query.offsets, key.offsets), dropout, request,
+                placed);
 }
 
 template <class T>
 Attended<T> MultiHeadAttention<T>::attend(Tape<T>& tape, const Rows& query, const Rows& key,
                                           const Rows& value, std::vector<int64_t> visible, double dropout,
-                                          Request request) const {
+                                          Request request, const DistanceBias<T>& bias) const {
   require(key.offsets == value.offsets, "key and value lengths differ: {} key rows, {} value rows",
           key.offsets.total(), value.offsets.total());
   const std::array<const Rows*, 3> inputs{&query, &key, &value};
@@ -119,7 +123,7 @@ Attended<T> MultiHeadAttention<T>::attend(Tape<T>& tape, const Rows& query, cons
   }
   Attended<T> result = scaled_dot_product_attention(tape, made[0], query.offsets, made[1], made[2],
                                                     key.offsets, {shape_.heads, shape_.d_k, shape_.d_v},
-                                                    std::move(visible), dropout, request);
+                                                    std::move(visible), dropout, request, bias);
   if (request.tensors) {
     const std::array<const char*, 3> names{"q", "k", "v"};
     for (size_t i = 0; i < 3; ++i) {
@@ -136,7 +140,8 @@ Attended<T> MultiHeadAttention<T>::attend(Tape<T>& tape, const Rows& query, cons
 
 template <class T>
 Var<T> MultiHeadAttention<T>::cached(Tape<T>& tape, kernels::Matrix<const T> query,
-                                     std::span<const kernels::CachedRows<T>> rows, int64_t stride) const {
+                                     std::span<const kernels::CachedRows<T>> rows, int64_t stride,
+                                     const DistanceBias<T>& bias) const {
   require(query.rows == static_cast<int64_t>(rows.size()), "{} queries for a cache step of {} rows",
           query.rows, rows.size());
   kernels::CachedAttention<T> in;
@@ -147,27 +152,36 @@ Var<T> MultiHeadAttention<T>::cached(Tape<T>& tape, kernels::Matrix<const T> que
   in.d_k = shape_.d_k;
   in.d_v = shape_.d_v;
   in.scale = static_cast<T>(1 / std::sqrt(static_cast<double>(shape_.d_k)));
+  if (bias.by_distance) {
+    int64_t most = 0;
+    for (const kernels::CachedRows<T>& each : rows) most = std::max(most, each.count);
+    require(bias.by_distance.rows() == shape_.heads && bias.zero + 1 >= most &&
+                bias.zero < bias.by_distance.cols(),
+            "a bias of {} heads for distances from {} does not fit {} heads and {} rows",
+            bias.by_distance.rows(), -bias.zero, shape_.heads, most);
+    in.bias = {matrix(bias.by_distance.value()), bias.zero};
+  }
   const Tensor<T> concat = tape.allocate({query.rows, shape_.heads * shape_.d_v});
   kernels::cached_attention(tape.pool(), in, matrix(concat));
   return output(tape, Var<T>(concat));
 }
 
 template <class T>
-Var<T> MultiHeadAttention<T>::self_step(Tape<T>& tape, const Var<T>& x, KvCache<T>& cache,
-                                        int64_t layer) const {
+Var<T> MultiHeadAttention<T>::self_step(Tape<T>& tape, const Var<T>& x, KvCache<T>& cache, int64_t layer,
+                                        const DistanceBias<T>& bias) const {
   require(query_.weight == value_.weight, "a cached step needs query, key and value in one parameter");
   const Var<T> rows = project(tape, x, {query_.weight, query_.bias, 0, query_.weight->value.shape()[0]});
   const int64_t query_width = shape_.heads * shape_.d_k;
   cache.append(layer, kernels::columns(matrix(rows.value()), query_width, widths().row()));
   return cached(tape, kernels::columns(matrix(rows.value()), 0, query_width), cache.self_rows(layer),
-                widths().row());
+                widths().row(), bias);
 }
 
 template <class T>
 Var<T> MultiHeadAttention<T>::memory_step(Tape<T>& tape, const Var<T>& x, KvCache<T>& cache,
                                           int64_t layer) const {
   const Var<T> query = project(tape, x, query_);
-  return cached(tape, matrix(query.value()), cache.memory_rows(layer), widths().row());
+  return cached(tape, matrix(query.value()), cache.memory_rows(layer), widths().row(), {});
 }
 
 template <class T>

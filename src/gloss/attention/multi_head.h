@@ -31,26 +31,30 @@ class MultiHeadAttention {
                      Stacking stacking);
 
   using Rows = Ragged<autograd::Var<T>>;
-  // query [n_q, d_query] attends to key [n_k, d_key] with value [n_k, d_value] -> output [n_q, d_model].
+  // query [n_q, d_query] attends to key [n_k, d_key] with value [n_k, d_value] -> output [n_q, d_model]. With
+  // a bias, query 0 stands where the mask's offset says, else at position 0.
   Attended<T> operator()(autograd::Tape<T>& tape, const Rows& query, const Rows& key, const Rows& value,
-                         const Mask& mask = {}, double dropout = 0, Request request = {}) const;
-  // The same with visible keys counted by the caller (Padding::visible_keys).
+                         const Mask& mask = {}, double dropout = 0, Request request = {},
+                         const DistanceBias<T>& bias = {}) const;
+  // The same with visible keys counted by the caller (Padding::visible_keys), and queries placed by the bias.
   Attended<T> attend(autograd::Tape<T>& tape, const Rows& query, const Rows& key, const Rows& value,
-                     std::vector<int64_t> visible, double dropout = 0, Request request = {}) const;
+                     std::vector<int64_t> visible, double dropout = 0, Request request = {},
+                     const DistanceBias<T>& bias = {}) const;
   // Value defaults to key, key to query.
   Attended<T> operator()(autograd::Tape<T>& tape, const Rows& query, const Rows& key, const Mask& mask = {},
                          double dropout = 0, Request request = {}) const {
     return (*this)(tape, query, key, key, mask, dropout, request);
   }
   Attended<T> operator()(autograd::Tape<T>& tape, const Rows& query, const Mask& mask = {},
-                         double dropout = 0, Request request = {}) const {
-    return (*this)(tape, query, query, query, mask, dropout, request);
+                         double dropout = 0, Request request = {}, const DistanceBias<T>& bias = {}) const {
+    return (*this)(tape, query, query, query, mask, dropout, request, bias);
   }
 
   // Translating, one token a hypothesis: x [hypotheses, d_model] attends to its ancestors and itself, whose
-  // keys and values are in the cache; its own are added there.
+  // keys and values are in the cache; its own are added there. A bias reaches from the first ancestor of any
+  // row to itself.
   autograd::Var<T> self_step(autograd::Tape<T>& tape, const autograd::Var<T>& x, KvCache<T>& cache,
-                             int64_t layer) const;
+                             int64_t layer, const DistanceBias<T>& bias = {}) const;
   // The same over the source, whose keys and values `project_memory` made.
   autograd::Var<T> memory_step(autograd::Tape<T>& tape, const autograd::Var<T>& x, KvCache<T>& cache,
                                int64_t layer) const;
@@ -72,7 +76,8 @@ class MultiHeadAttention {
   autograd::Var<T> project(autograd::Tape<T>& tape, const autograd::Var<T>& x, const Place& place) const;
   autograd::Var<T> output(autograd::Tape<T>& tape, const autograd::Var<T>& concat) const;
   autograd::Var<T> cached(autograd::Tape<T>& tape, kernels::Matrix<const T> query,
-                          std::span<const kernels::CachedRows<T>> rows, int64_t stride) const;
+                          std::span<const kernels::CachedRows<T>> rows, int64_t stride,
+                          const DistanceBias<T>& bias) const;
 
   MultiHeadShape shape_;
   Place query_, key_, value_;

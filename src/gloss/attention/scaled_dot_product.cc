@@ -74,13 +74,32 @@ class GradientColumns {
   Tensor<T> own_[3];
 };
 
+// Before memory is read: the bias has a number for each head and every distance there is.
+template <class T>
+void require_distances(const DistanceBias<T>& bias, const Offsets& queries, const Offsets& keys,
+                       int64_t heads) {
+  require(bias.by_distance.rows() == heads, "a bias of {} heads does not fit attention of {}",
+          bias.by_distance.rows(), heads);
+  require(bias.first_query >= 0 && bias.first_query <= bias.zero,
+          "a bias for distances from {} is none for a query at position {}", -bias.zero, bias.first_query);
+  for (int64_t s = 0; s < queries.count(); ++s) {
+    if (queries.length(s) == 0 || keys.length(s) == 0) continue;
+    const int64_t before = bias.first_query + queries.length(s) - 1,
+                  behind = keys.length(s) - 1 - bias.first_query;
+    require(before <= bias.zero && bias.zero + behind < bias.by_distance.cols(),
+            "a bias for distances from {} to {} does not reach from {} to {}", -bias.zero,
+            bias.by_distance.cols() - 1 - bias.zero, -before, behind);
+  }
+}
+
 }  // namespace
 
 template <class T>
 Attended<T> scaled_dot_product_attention(Tape<T>& tape, const Projection<T>& query, const Offsets& queries,
                                          const Projection<T>& key, const Projection<T>& value,
                                          const Offsets& keys, const HeadShape& shape,
-                                         std::vector<int64_t> visible, double dropout, Request request) {
+                                         std::vector<int64_t> visible, double dropout, Request request,
+                                         const DistanceBias<T>& bias) {
   require(queries.count() == keys.count(), "{} sequences of queries look at {} sequences of keys",
           queries.count(), keys.count());
   require(query.rows.rows() == queries.total() && key.rows.rows() == keys.total() &&
@@ -113,11 +132,16 @@ Attended<T> scaled_dot_product_attention(Tape<T>& tape, const Projection<T>& que
   in.scale = static_cast<T>(1 / std::sqrt(static_cast<double>(shape.d_k)));
   in.visible = limits->empty() ? nullptr : limits->data();
   in.dropout = tape.dropout(dropout);
+  if (bias.by_distance) {
+    require_distances(bias, queries, keys, shape.heads);
+    in.bias = {matrix(bias.by_distance.value()), bias.zero};
+    in.first_query = bias.first_query;
+  }
 
   Attended<T> result;
   const Tensor<T> output = tape.allocate({queries.total(), shape.heads * shape.d_v});
-  const bool recorded =
-      query.rows.wants_gradient() || key.rows.wants_gradient() || value.rows.wants_gradient();
+  const bool recorded = query.rows.wants_gradient() || key.rows.wants_gradient() ||
+                        value.rows.wants_gradient() || bias.by_distance.wants_gradient();
   const Tensor<T> statistics = recorded ? tape.allocate({queries.total(), shape.heads, 2}) : Tensor<T>();
   if (request.scores || request.weights) result.offsets = kernels::weight_offsets(in);
   if (request.scores) result.scores = tape.allocate({result.offsets.back()});
@@ -126,8 +150,8 @@ Attended<T> scaled_dot_product_attention(Tape<T>& tape, const Projection<T>& que
                                 weights.data());
 
   const auto make_backward = [&] {
-    return [in, limits, query, key, value, output, statistics, shape](Tape<T>& t, const Tensor<T>& doutput,
-                                                                      const Tensor<T>& dweights) {
+    return [in, limits, query, key, value, by_distance = bias.by_distance, output, statistics, shape](
+               Tape<T>& t, const Tensor<T>& doutput, const Tensor<T>& dweights) {
       const int64_t key_width = shape.heads * shape.d_k, value_width = shape.heads * shape.d_v;
       const GradientColumns<T> columns(t, {&query, &key, &value}, {key_width, key_width, value_width});
       kernels::AttentionGradient<T> gradient;
@@ -141,15 +165,18 @@ Attended<T> scaled_dot_product_attention(Tape<T>& tape, const Projection<T>& que
       gradient.accumulate_query = columns.accumulate(0);
       gradient.accumulate_key = columns.accumulate(1);
       gradient.accumulate_value = columns.accumulate(2);
+      const Slot<T> dbias = t.slot(by_distance);
+      gradient.dbias = dbias.matrix();
+      gradient.accumulate_bias = dbias.accumulate;
       kernels::attention_backward(t.pool(), in, gradient);
       columns.finish(t.pool());
     };
   };
   if (request.weights) {
-    std::tie(result.output, result.weights) =
-        tape.record2(output, weights, {&query.rows, &key.rows, &value.rows}, make_backward);
+    std::tie(result.output, result.weights) = tape.record2(
+        output, weights, {&query.rows, &key.rows, &value.rows, &bias.by_distance}, make_backward);
   } else {
-    result.output = tape.record(output, {&query.rows, &key.rows, &value.rows}, [&] {
+    result.output = tape.record(output, {&query.rows, &key.rows, &value.rows, &bias.by_distance}, [&] {
       return [backward = make_backward()](Tape<T>& t, const Tensor<T>& doutput) { backward(t, doutput, {}); };
     });
   }
@@ -172,12 +199,12 @@ Attended<T> scaled_dot_product_attention(Tape<T>& tape, const Ragged<Var<T>>& qu
 template Attended<float> scaled_dot_product_attention(Tape<float>&, const Projection<float>&, const Offsets&,
                                                       const Projection<float>&, const Projection<float>&,
                                                       const Offsets&, const HeadShape&, std::vector<int64_t>,
-                                                      double, Request);
+                                                      double, Request, const DistanceBias<float>&);
 template Attended<double> scaled_dot_product_attention(Tape<double>&, const Projection<double>&,
                                                        const Offsets&, const Projection<double>&,
                                                        const Projection<double>&, const Offsets&,
                                                        const HeadShape&, std::vector<int64_t>, double,
-                                                       Request);
+                                                       Request, const DistanceBias<double>&);
 template Attended<float> scaled_dot_product_attention(Tape<float>&, const Ragged<Var<float>>&,
                                                       const Ragged<Var<float>>&, const Ragged<Var<float>>&,
                                                       const Mask&, Request);

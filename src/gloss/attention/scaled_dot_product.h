@@ -37,20 +37,30 @@ template <class T>
 struct Attended {
   autograd::Var<T> output;   // [queries, heads * d_v]
   autograd::Var<T> weights;  // rows sum to 1; a query with nothing to look at has zeros
-  Tensor<T> scores;          // before the softmax, scaled; hidden ones are -infinity
+  Tensor<T> scores;          // before the softmax, scaled, with their bias; hidden ones are -infinity
   std::vector<int64_t> offsets;
   // q [queries, heads * d_k], k and v [keys, ...], concat [queries, heads * d_v] (head_i beside each other).
   std::vector<std::pair<std::string, Tensor<T>>> tensors;
 };
 
+// What is added to the scaled scores: a number for each head and distance, key position - query position.
+template <class T>
+struct DistanceBias {
+  autograd::Var<T> by_distance;  // [heads, distances]; none: nothing is added
+  int64_t zero = 0;              // the column of distance 0
+  int64_t first_query = 0;       // where query 0 of each sequence stands among its keys
+};
+
 // `visible` from visible_keys (empty: every key). Never stores the n_q x n_k weights unless asked: backward
-// computes them again from two numbers a row. `dropout` drops weights.
+// computes them again from two numbers a row. `dropout` drops weights. Every distance that occurs, hidden
+// ones too, must have its number in the bias.
 template <class T>
 Attended<T> scaled_dot_product_attention(autograd::Tape<T>& tape, const Projection<T>& query,
                                          const Offsets& queries, const Projection<T>& key,
                                          const Projection<T>& value, const Offsets& keys,
                                          const HeadShape& shape, std::vector<int64_t> visible,
-                                         double dropout = 0, Request request = {});
+                                         double dropout = 0, Request request = {},
+                                         const DistanceBias<T>& bias = {});
 
 // The plain form: Q [queries, d_k], K [keys, d_k], V [keys, d_v], one head. Errors name the numbers when d_k
 // differs between query and key, or key and value lengths differ.
