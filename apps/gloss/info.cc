@@ -105,7 +105,8 @@ std::string text_of(const std::string& folder, const Json& info) {
   for (const char* key :
        {"model_type", "d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads",
         "decoder_attention_heads", "encoder_ffn_dim", "decoder_ffn_dim", "activation_function",
-        "position_layout", "normalize_before", "tie_word_embeddings", "vocab_size", "decoder_vocab_size"}) {
+        "position_layout", "relative_attention_num_buckets", "relative_attention_max_distance",
+        "normalize_before", "tie_word_embeddings", "vocab_size", "decoder_vocab_size"}) {
     if (info["config"].contains(key))
       out += fmt::format("  {:<24} {:>16}\n", key, text_of(info["config"][key]));
   }

@@ -152,7 +152,7 @@ TEST(Transformer, LogitsLossGradientsAndTenAdamStepsAreGoldenInFloat) {
 
 TEST(TransformerConfig, CountsParametersWithoutMakingThem) {
   Arena arena;
-  for (int variant = 0; variant < 16; ++variant) {
+  for (int variant = 0; variant < 32; ++variant) {
     TransformerConfig config;
     config.source_vocabulary = config.target_vocabulary = 11;
     config.d_model = 8;
@@ -163,6 +163,7 @@ TEST(TransformerConfig, CountsParametersWithoutMakingThem) {
     config.tie_output = (variant & 2) != 0;
     config.share_embeddings = (variant & 4) != 0;
     if (variant & 8) config.decoder.layers = 0;
+    if (variant & 16) config.positions = nn::PositionLayout::relative;
     EXPECT_EQ(parameter_count(config), Transformer<float>(config, arena).parameters().count()) << variant;
   }
 }

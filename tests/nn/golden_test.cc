@@ -124,14 +124,18 @@ TEST(Positions, HaveNoLongestSequence) {
   EXPECT_DOUBLE_EQ(rows(0, 3), std::cos(1e4));
 }
 
-TEST(Positions, RefuseAnOddWidth) {
-  Context context;
-  try {
-    sinusoidal_positions<float>(context.arena, 0, 3, 7, PositionLayout::halves);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("must be even, not 7"));
-  }
+TEST(Positions, RefuseAnOddWidthAndALayoutWithoutSinusoids) {
+  const auto message = [](int64_t d, PositionLayout layout) -> std::string {
+    Context context;
+    try {
+      sinusoidal_positions<float>(context.arena, 0, 3, d, layout);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(message(7, PositionLayout::halves), ::testing::HasSubstr("must be even, not 7"));
+  EXPECT_EQ(message(8, PositionLayout::relative), "relative positions are no rows to add to embeddings");
 }
 
 }  // namespace

@@ -71,6 +71,15 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"interleaved",
                 {{"positions", "interleaved"}},
                 [](const auto& c) { return c.positions == nn::PositionLayout::interleaved; }},
+        Variant{"relative",
+                {{"positions", "relative"}},
+                [](const auto& c) {
+                  return c.positions == nn::PositionLayout::relative && c.relative.count == 32 &&
+                         c.relative.max_distance == 128;
+                }},
+        Variant{"relative_pre_norm",
+                {{"positions", "relative"}, {"pre-norm", "true"}},
+                [](const auto& c) { return c.positions == nn::PositionLayout::relative && c.pre_norm; }},
         Variant{"unscaled", {{"scale-embedding", "false"}}, [](const auto& c) { return !c.scale_embedding; }},
         Variant{"unigram", {{"segmentation", "unigram"}}, [](const auto&) { return true; }},
         Variant{

@@ -1,5 +1,6 @@
 #include "gloss/models/config.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -18,7 +19,13 @@ constexpr std::array<std::pair<std::string_view, Activation>, 4> kActivations{{{
                                                                                {"gelu", Activation::gelu}}};
 constexpr int64_t kLargest = int64_t{1} << 24;  // of any size in a config: a bound before memory is asked for
 constexpr const char* kMarianType = "marian";
-constexpr const char* kPreNormType = "gloss_pre_norm";  // the same but for normalize_before
+constexpr const char* kPreNormType = "gloss_pre_norm";   // the same but for normalize_before
+constexpr const char* kRelativeType = "gloss_relative";  // the same but for position_layout
+
+constexpr std::array<std::pair<std::string_view, PositionLayout>, 3> kLayouts{
+    {{"halves", PositionLayout::halves},
+     {"interleaved", PositionLayout::interleaved},
+     {"relative", PositionLayout::relative}}};
 
 }  // namespace
 
@@ -30,6 +37,7 @@ std::string_view activation_name(Activation activation) {
 }
 
 std::string model_type(const TransformerConfig& config) {
+  if (!nn::is_sinusoidal(config.positions)) return kRelativeType;
   return config.pre_norm ? kPreNormType : kMarianType;
 }
 
@@ -69,8 +77,9 @@ void validate(const TransformerConfig& config) {
   size("the source vocabulary", config.source_vocabulary, 1);
   size("the target vocabulary", config.target_vocabulary, 1);
   size("d_model", config.d_model, 1);
-  require(config.d_model % 2 == 0, "d_model must be even, not {}: sinusoidal positions come in pairs",
-          config.d_model);
+  require(config.d_model % 2 == 0 || !nn::is_sinusoidal(config.positions),
+          "d_model must be even, not {}: sinusoidal positions come in pairs", config.d_model);
+  if (!nn::is_sinusoidal(config.positions)) attention::validate(config.relative);
   for (const auto& [name, stack] :
        {std::pair{"encoder", config.encoder}, std::pair{"decoder", config.decoder}}) {
     size(fmt::format("{} layers", name), stack.layers, 0);
@@ -103,6 +112,10 @@ void validate(const TransformerConfig& config) {
           config.target_vocabulary);
 }
 
+bool has_relative_bias(const TransformerConfig& config, const StackConfig& stack) {
+  return !nn::is_sinusoidal(config.positions) && stack.layers > 0;
+}
+
 int64_t parameter_count(const TransformerConfig& config) {
   const int64_t d = config.d_model, v = config.target_vocabulary;
   const int64_t attention = 4 * (d * d + d), norm = 2 * d;
@@ -111,13 +124,17 @@ int64_t parameter_count(const TransformerConfig& config) {
   if (!config.tie_output) count += v * d;
   count += config.encoder.layers * (attention + feed_forward(config.encoder) + 2 * norm);
   count += config.decoder.layers * (2 * attention + feed_forward(config.decoder) + 3 * norm);
+  for (const StackConfig& stack : {config.encoder, config.decoder}) {
+    if (has_relative_bias(config, stack)) count += config.relative.count * stack.heads;
+  }
   return config.pre_norm ? count + 2 * norm : count;
 }
 
 nlohmann::ordered_json to_json(const TransformerConfig& c) {
   nlohmann::ordered_json j;
-  // Marian of transformers and CTranslate2 is post-norm: they must refuse the other rather than misread it.
-  if (!c.pre_norm) j["architectures"] = {"MarianMTModel"};
+  // Marian of transformers and CTranslate2 is post-norm, with sinusoids: they must refuse the others rather
+  // than misread them.
+  if (model_type(c) == kMarianType) j["architectures"] = {"MarianMTModel"};
   j["model_type"] = model_type(c);
   j["vocab_size"] = c.source_vocabulary;
   j["decoder_vocab_size"] = c.target_vocabulary;
@@ -145,7 +162,13 @@ nlohmann::ordered_json to_json(const TransformerConfig& c) {
   j["use_cache"] = true;
   j["dtype"] = "float32";
   // Ours; transformers ignores them.
-  j["position_layout"] = c.positions == PositionLayout::halves ? "halves" : "interleaved";
+  for (const auto& [name, layout] : kLayouts) {
+    if (layout == c.positions) j["position_layout"] = name;
+  }
+  if (!nn::is_sinusoidal(c.positions)) {  // under T5's names
+    j["relative_attention_num_buckets"] = c.relative.count;
+    j["relative_attention_max_distance"] = c.relative.max_distance;
+  }
   j["normalize_before"] = c.pre_norm;
   j["layer_norm_epsilon"] = c.layer_norm_epsilon;
   j["zero_start_embedding"] = c.zero_start_embedding;
@@ -154,7 +177,7 @@ nlohmann::ordered_json to_json(const TransformerConfig& c) {
 
 TransformerConfig transformer_from_json(const io::JsonObject& json) {
   const std::string type = json.text("model_type", kMarianType);
-  require(type == kMarianType || type == kPreNormType,
+  require(type == kMarianType || type == kPreNormType || type == kRelativeType,
           "{}: this is a model of type '{}', and only 'marian' can be opened as a Transformer", json.name(),
           type);
   const io::JsonObject::Range size{1, kLargest}, layers{0, 1000};
@@ -194,8 +217,13 @@ TransformerConfig transformer_from_json(const io::JsonObject& json) {
       json.whole("decoder_start_token_id", id, c.symbols.pad >= 0 ? c.symbols.pad : last));
   c.forced_end = !is_null("forced_eos_token_id") && json.whole("forced_eos_token_id", id, 0) == c.symbols.end;
   const std::string layout = json.text("position_layout", "halves");
-  if (layout != "halves" && layout != "interleaved") json.reject("position_layout", "halves or interleaved");
-  c.positions = layout == "halves" ? PositionLayout::halves : PositionLayout::interleaved;
+  const auto found = std::ranges::find(kLayouts, layout, &decltype(kLayouts)::value_type::first);
+  if (found == kLayouts.end()) json.reject("position_layout", "halves, interleaved or relative");
+  c.positions = found->second;
+  if (!nn::is_sinusoidal(c.positions)) {
+    c.relative.count = json.whole("relative_attention_num_buckets", size, c.relative.count);
+    c.relative.max_distance = json.whole("relative_attention_max_distance", size, c.relative.max_distance);
+  }
   c.pre_norm = json.flag("normalize_before", false);
   c.layer_norm_epsilon = json.number("layer_norm_epsilon", 1e-5);
   c.zero_start_embedding = json.flag("zero_start_embedding", false);

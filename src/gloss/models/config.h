@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "gloss/attention/relative_bias.h"
 #include "gloss/io/json_file.h"
 #include "gloss/kernels/matrix.h"
 #include "gloss/nn/positions.h"
@@ -32,10 +33,11 @@ struct TransformerConfig {
   StackConfig encoder, decoder;
   kernels::Activation activation = kernels::Activation::relu;
   nn::PositionLayout positions = nn::PositionLayout::halves;
-  bool scale_embedding = true;   // by sqrt(d_model)
-  bool pre_norm = false;         // LayerNorm before each sub-layer, and a last one behind each stack
-  bool share_embeddings = true;  // one table for source and target
-  bool tie_output = true;        // the output layer is the target table
+  attention::RelativeBuckets relative;  // where positions are relative
+  bool scale_embedding = true;          // by sqrt(d_model)
+  bool pre_norm = false;                // LayerNorm before each sub-layer, and a last one behind each stack
+  bool share_embeddings = true;         // one table for source and target
+  bool tie_output = true;               // the output layer is the target table
   double layer_norm_epsilon = 1e-5;
   double dropout = 0.1;  // of embeddings + positions and of every sub-layer's output
   double attention_dropout = 0, activation_dropout = 0;
@@ -57,11 +59,13 @@ void apply_paper(TransformerConfig& config);
 // Throws Error naming the first number that makes no sense.
 void validate(const TransformerConfig& config);
 
+// Whether a stack has a table of relative positions, which its layers share.
+bool has_relative_bias(const TransformerConfig& config, const StackConfig& stack);
 // How many numbers a model of this configuration has, without making it.
 int64_t parameter_count(const TransformerConfig& config);
 
-// "marian" for what Hugging Face's MarianConfig describes; a pre-norm model, which it does not, has a type of
-// its own, so that other programs refuse it rather than misread it.
+// "marian" for what Hugging Face's MarianConfig describes; models with pre-norm or relative positions, which
+// it does not, have types of their own, so that other programs refuse them rather than misread them.
 std::string model_type(const TransformerConfig& config);
 // Hugging Face's MarianConfig, with our own keys for what it cannot say.
 nlohmann::ordered_json to_json(const TransformerConfig& config);

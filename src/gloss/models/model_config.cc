@@ -16,7 +16,12 @@ KeptNumbers numbers_of(const TransformerConfig& config) {
     return static_cast<double>(stack.layers) *
            ((attentions * 6 + 4 * (attentions + 1)) * d + 2 * static_cast<double>(stack.d_ff));
   };
-  return {layers(config.encoder, 1) + layers(config.decoder, 2), 512 * v + v * d};
+  // A bias by distance: its gradient is summed up a sequence at a time, over distances both ways.
+  double relative = 0;
+  for (const StackConfig& stack : {config.encoder, config.decoder}) {
+    if (has_relative_bias(config, stack)) relative += 6 * static_cast<double>(stack.heads);
+  }
+  return {layers(config.encoder, 1) + layers(config.decoder, 2) + relative, 512 * v + v * d};
 }
 
 // Of a source token the embedding, both directions' gates, and states with U_a h_j; of a target token the

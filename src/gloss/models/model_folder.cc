@@ -41,6 +41,9 @@ void adapt(TransformerConfig& config, const io::SafetensorsFile& file, Arena& ar
   constexpr float kTolerance = 0.01F;  // bfloat16 keeps three digits
   for (const char* name : kPositions) {
     if (!file.has(name)) continue;
+    require(nn::is_sinusoidal(config.positions),
+            "{}: tensor '{}' has no place beside the relative positions that config.json describes",
+            file.path().string(), name);
     const std::vector<int64_t>& shape = file.info(name).shape;
     require(shape.size() == 2 && shape[1] == config.d_model,
             "{}: tensor '{}' must have a row of {} numbers a position, not the shape {}",

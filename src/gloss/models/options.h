@@ -76,9 +76,10 @@ struct ModelOptions {
               .template choices<Activation>(
                   {{Activation::relu, "relu"}, {Activation::swish, "swish"}, {Activation::gelu, "gelu"}}),
           self.activation);
-    visit(transformer("positions", "P", "layout of the sinusoids; interleaved is the paper's")
-              .template choices<PositionLayout>(
-                  {{PositionLayout::halves, "halves"}, {PositionLayout::interleaved, "interleaved"}}),
+    visit(transformer("positions", "P", "sinusoids (interleaved: the paper's), or a bias by distance")
+              .template choices<PositionLayout>({{PositionLayout::halves, "halves"},
+                                                 {PositionLayout::interleaved, "interleaved"},
+                                                 {PositionLayout::relative, "relative"}}),
           self.positions);
     visit(transformer("pre-norm", "", "LayerNorm before each sub-layer"), self.pre_norm);
     visit(transformer("scale-embedding", "", "embeddings as they are, not times sqrt(d_model)"),

@@ -13,6 +13,7 @@ namespace gloss::models {
 
 using attention::Attended;
 using attention::Causal;
+using attention::DistanceBias;
 using attention::Mask;
 using attention::MultiHeadShape;
 using attention::Request;
@@ -34,6 +35,13 @@ std::vector<int64_t> positions_of(const Offsets& offsets) {
     for (int64_t i = 0; i < offsets.length(s); ++i) positions.push_back(i);
   }
   return positions;
+}
+
+// What a stack adds to its scores in a pass over sequences of up to `longest` tokens.
+template <class T>
+DistanceBias<T> bias_of(const std::optional<attention::RelativeBias<T>>& relative, Tape<T>& tape,
+                        int64_t longest) {
+  return relative ? (*relative)(tape, longest) : DistanceBias<T>{};
 }
 
 // Runs attention and files what it did if somebody records it.
@@ -70,6 +78,14 @@ Transformer<T>::Transformer(const TransformerConfig& config, Arena& arena) : con
     s.heads = stack.heads;
     return s;
   };
+  const auto relative = [&](const char* prefix, const StackConfig& stack, Causal causal) {
+    std::optional<attention::RelativeBias<T>> bias;
+    if (has_relative_bias(config, stack))
+      bias.emplace(parameters_, prefix, stack.heads, d, causal, config.relative);
+    return bias;
+  };
+  encoder_bias_ = relative("model.encoder.", config.encoder, Causal::no);
+  decoder_bias_ = relative("model.decoder.", config.decoder, Causal::yes);
   for (int64_t i = 0; i < config.encoder.layers; ++i) {
     const std::string prefix = fmt::format("model.encoder.layers.{}.", i);
     encoder_.push_back({attention::MultiHeadAttention<T>(parameters_, prefix + "self_attn.",
@@ -94,7 +110,8 @@ Transformer<T>::Transformer(const TransformerConfig& config, Arena& arena) : con
     decoder_norm_ = declare_norm("model.decoder.layer_norm.");
   }
   parameters_.allocate(arena);
-  positions_ = nn::sinusoidal_positions<T>(arena, 0, kPositions, d, config.positions);
+  if (nn::is_sinusoidal(config.positions))
+    positions_ = nn::sinusoidal_positions<T>(arena, 0, kPositions, d, config.positions);
 }
 
 template <class T>
@@ -116,6 +133,9 @@ typename Transformer<T>::FeedForward Transformer<T>::declare_feed_forward(const 
 template <class T>
 Var<T> Transformer<T>::embed(Tape<T>& tape, const Parameter<T>& table, std::span<const int32_t> ids,
                              std::vector<int64_t> positions) const {
+  const double scale = config_.scale_embedding ? std::sqrt(static_cast<double>(config_.d_model)) : 1;
+  if (!nn::is_sinusoidal(config_.positions))
+    return nn::embed(tape, tape.use(table), ids, scale, {}, config_.dropout, table.frozen_row);
   Tensor<T> table_of_positions = positions_;
   if (const auto [low, high] = std::ranges::minmax_element(positions);
       high != positions.end() && *high >= kPositions) {
@@ -125,7 +145,6 @@ Var<T> Transformer<T>::embed(Tape<T>& tape, const Parameter<T>& table, std::span
                                                      config_.d_model, config_.positions);
     for (int64_t& position : positions) position -= first;
   }
-  const double scale = config_.scale_embedding ? std::sqrt(static_cast<double>(config_.d_model)) : 1;
   nn::PositionRows<T> rows{table_of_positions, std::move(positions)};
   return nn::embed(tape, tape.use(table), ids, scale, std::move(rows), config_.dropout, table.frozen_row);
 }
@@ -155,11 +174,12 @@ template <class T>
 typename Transformer<T>::Rows Transformer<T>::encode(Tape<T>& tape, const Tokens& source,
                                                      AttentionRecord<T>* record) const {
   Var<T> x = embed(tape, *source_table_, source.rows, positions_of(source.offsets));
+  const DistanceBias<T> bias = bias_of(encoder_bias_, tape, source.offsets.longest());
   for (size_t i = 0; i < encoder_.size(); ++i) {
     const EncoderLayer& layer = encoder_[i];
     x = sublayer(tape, x, layer.self_norm, [&](const Var<T>& y) {
       return recorded(record, AttentionKind::encoder, static_cast<int64_t>(i), [&](Request request) {
-        return layer.self(tape, {y, source.offsets}, Mask{}, config_.attention_dropout, request);
+        return layer.self(tape, {y, source.offsets}, Mask{}, config_.attention_dropout, request, bias);
       });
     });
     x = sublayer(tape, x, layer.final_norm,
@@ -187,13 +207,14 @@ typename Transformer<T>::Rows Transformer<T>::decode(Tape<T>& tape, const Tokens
   require(input.offsets.count() == memory.offsets.count(), "{} target sequences for {} source sequences",
           input.offsets.count(), memory.offsets.count());
   Var<T> x = embed(tape, *target_table_, input.rows, positions_of(input.offsets));
+  const DistanceBias<T> bias = bias_of(decoder_bias_, tape, input.offsets.longest());
   for (size_t i = 0; i < decoder_.size(); ++i) {
     const DecoderLayer& layer = decoder_[i];
     const auto index = static_cast<int64_t>(i);
     const auto self = [&](const Var<T>& y) {
       return recorded(record, AttentionKind::decoder, index, [&](Request request) {
-        return layer.self(tape, {y, input.offsets}, Mask{Causal::yes, {}}, config_.attention_dropout,
-                          request);
+        return layer.self(tape, {y, input.offsets}, Mask{Causal::yes, {}}, config_.attention_dropout, request,
+                          bias);
       });
     };
     const auto cross = [&](const Var<T>& y) {
@@ -251,11 +272,14 @@ Var<T> Transformer<T>::step(Tape<T>& tape, std::span<const int32_t> ids, attenti
   const auto positions = cache.positions();
   require(ids.size() == positions.size(), "{} tokens for {} hypotheses", ids.size(), positions.size());
   Var<T> x = embed(tape, *target_table_, ids, {positions.begin(), positions.end()});
+  DistanceBias<T> bias;
+  if (decoder_bias_ && !positions.empty())
+    bias = (*decoder_bias_)(tape, *std::ranges::max_element(positions), 0);
   for (size_t l = 0; l < decoder_.size(); ++l) {
     const DecoderLayer& layer = decoder_[l];
     const auto index = static_cast<int64_t>(l);
     x = decoder_layer(
-        tape, layer, x, [&](const Var<T>& y) { return layer.self.self_step(tape, y, cache, index); },
+        tape, layer, x, [&](const Var<T>& y) { return layer.self.self_step(tape, y, cache, index, bias); },
         [&](const Var<T>& y) { return layer.cross.memory_step(tape, y, cache, index); });
   }
   return config_.pre_norm ? normalise(tape, x, decoder_norm_) : x;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gloss/attention/multi_head.h"
+#include "gloss/attention/relative_bias.h"
 #include "gloss/autograd/tape.h"
 #include "gloss/models/attention_record.h"
 #include "gloss/models/config.h"
@@ -97,7 +99,8 @@ class Transformer {
   std::deque<EncoderLayer> encoder_;
   std::deque<DecoderLayer> decoder_;
   Norm encoder_norm_{}, decoder_norm_{};  // pre-norm only
-  Tensor<T> positions_;                   // the first ones, which nearly all tokens have: [kPositions, d]
+  Tensor<T> positions_;  // sinusoids: the first ones, which nearly all tokens have, [kPositions, d]
+  std::optional<attention::RelativeBias<T>> encoder_bias_, decoder_bias_;  // relative positions only
 };
 
 }  // namespace gloss::models

@@ -8,6 +8,7 @@ template <class T>
 Tensor<T> sinusoidal_positions(Arena& arena, int64_t first, int64_t count, int64_t d, PositionLayout layout) {
   require(d > 0 && d % 2 == 0,
           "sinusoidal positions come in pairs of sine and cosine: d_model must be even, not {}", d);
+  require(is_sinusoidal(layout), "relative positions are no rows to add to embeddings");
   const Tensor<T> rows(arena, {count, d});
   for (int64_t i = 0; i < d / 2; ++i) {
     const double frequency = std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(d));
