@@ -113,3 +113,9 @@ if script -qec true /dev/null >/dev/null 2>&1; then # a terminal, where there is
   script -qec "'$GLOSS' plot runs/one" /dev/null >terminal.txt || true
   grep -q 'name a file, --output training.svg' terminal.txt || fail "a picture on a terminal: $(head -c 200 terminal.txt)"
 fi
+
+# A machine without fonts.
+mkdir fonts
+echo "<?xml version='1.0'?><fontconfig><dir>$PWD/fonts</dir><cachedir>$PWD/fonts</cachedir></fontconfig>" >fonts/none.conf
+expect_failure 1 'pictures need a font, and none is installed: install the Debian package fonts-dejavu-core' \
+  env FONTCONFIG_FILE="$PWD/fonts/none.conf" "$GLOSS" plot runs/one --output one.svg

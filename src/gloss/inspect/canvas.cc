@@ -3,6 +3,7 @@
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
 #include <cairo.h>
+#include <fontconfig/fontconfig.h>
 #include <pango/pangocairo.h>
 #include <pango/pangofc-font.h>
 
@@ -173,20 +174,10 @@ Object<PangoContext> make_context(PangoFontMap* fonts) {
   return context;
 }
 
-Object<PangoFontMap> make_fonts() {
-  Object<PangoFontMap> fonts(pango_cairo_font_map_new());
-  PangoFontFamily** families = nullptr;
-  int count = 0;
-  pango_font_map_list_families(fonts.get(), &families, &count);
-  g_free(families);
-  require(count > 0, "pictures need a font, and none is installed: install fonts-dejavu-core");
-  return fonts;
-}
-
 }  // namespace
 
 struct Canvas::Drawing {
-  Object<PangoFontMap> fonts = make_fonts();
+  Object<PangoFontMap> fonts{pango_cairo_font_map_new()};
   Object<PangoContext> context = make_context(fonts.get());
   std::vector<std::function<void(cairo_t*)>> steps;
   int64_t missing_glyphs = 0;
@@ -212,7 +203,10 @@ struct Canvas::Drawing {
   }
 };
 
-Canvas::Canvas() : drawing_(std::make_unique<Drawing>()) {}
+Canvas::Canvas() {
+  require_pictures();
+  drawing_ = std::make_unique<Drawing>();
+}
 Canvas::~Canvas() = default;
 
 Text Canvas::text(std::string_view utf8, const Font& font, double max_width) const {
@@ -382,6 +376,11 @@ bool pictures_available() {
   return true;
 }
 
-void require_pictures() {}
+void require_pictures() {
+  // Pango itself counts names like "Sans" as fonts, and draws boxes where there is none.
+  const FcFontSet* installed = FcConfigGetFonts(nullptr, FcSetSystem);
+  require(installed && installed->nfont > 0,
+          "pictures need a font, and none is installed: install the Debian package fonts-dejavu-core");
+}
 
 }  // namespace gloss::inspect

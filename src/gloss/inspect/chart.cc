@@ -266,15 +266,16 @@ Picture draw(const Chart& chart, PictureFormat format, Theme theme) {
   }
   top = draw_legend(canvas, chart, top, width, theme);
   for (size_t i = 0; i < chart.panels.size(); ++i) {
-    const Box box{kMargin + left + static_cast<double>(i % columns) * cell.width,
-                  top + kAbove + static_cast<double>(i / columns) * cell.height, plot.width, plot.height};
+    const size_t row = i / columns, column = i % columns;
+    const Box box{kMargin + left + static_cast<double>(column) * cell.width,
+                  top + kAbove + static_cast<double>(row) * cell.height, plot.width, plot.height};
     const bool last = i + columns >= chart.panels.size();
     Plot(canvas, chart.panels[i], x, box, theme).draw(last ? chart.x_axis : "");
   }
-  const auto rows = static_cast<double>((chart.panels.size() + columns - 1) / columns);
+  const size_t rows = (chart.panels.size() + columns - 1) / columns;
   constexpr double kLastNumber = 8;  // reaches beyond the x axis
   const Size size{std::ceil(width + 2 * kMargin + kLastNumber),
-                  std::ceil(top + rows * cell.height - 6 + kMargin / 2)};
+                  std::ceil(top + static_cast<double>(rows) * cell.height - 6 + kMargin / 2)};
   std::string name = chart.title;
   for (const Panel& panel : chart.panels) name += (name.empty() ? "" : ", ") + panel.name;
   return canvas.picture(format, size, palette(theme).page, name);

@@ -107,7 +107,9 @@ Colour scale_colour(Theme theme, double t) {
 }
 
 Colour series_colour(Theme theme, size_t index) {
-  const Lch& c = (theme == Theme::light ? kOnLight : kOnDark)[index % kSeriesColours];
+  // By a pointer: GCC 12 with UBSan takes index 0 of a choice between two arrays, whatever is asked for.
+  const Lch* colours = theme == Theme::light ? kOnLight : kOnDark;
+  const Lch& c = colours[index % kSeriesColours];
   return from_oklch(c.lightness, c.chroma, c.hue);
 }
 

@@ -16,7 +16,7 @@ PictureFormat picture_format(const std::filesystem::path& path);
 
 // Whether this build can draw: CMake's GLOSS_PICTURES.
 bool pictures_available();
-// Throws Error in a build that cannot.
+// Throws Error in a build that cannot, and where no font is installed.
 void require_pictures();
 
 // The same drawing gives the same bytes, given the same libraries and fonts: no date and no number of a

@@ -101,8 +101,8 @@ TrainingRun read_training_run(const std::filesystem::path& path) {
 }
 
 std::vector<std::string> names_apart(const std::vector<std::filesystem::path>& paths) {
-  std::vector<std::vector<std::string>> parts;
-  for (const std::filesystem::path& path : paths) parts.push_back(components(path));
+  std::vector<std::vector<std::string>> parts(paths.size());
+  std::ranges::transform(paths, parts.begin(), components);
   std::vector<size_t> used(paths.size(), 1);
   const auto name_of = [&](size_t i) {
     std::string name = parts[i].front();
@@ -110,8 +110,8 @@ std::vector<std::string> names_apart(const std::vector<std::filesystem::path>& p
     return name;
   };
   while (true) {
-    std::vector<std::string> names;
-    for (size_t i = 0; i < paths.size(); ++i) names.push_back(name_of(i));
+    std::vector<std::string> names(paths.size());
+    for (size_t i = 0; i < paths.size(); ++i) names[i] = name_of(i);
     bool longer = false;
     for (size_t i = 0; i < paths.size(); ++i) {
       if (std::ranges::count(names, names[i]) == 1 || used[i] == parts[i].size()) continue;
