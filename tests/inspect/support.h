@@ -108,10 +108,10 @@ class Svg {
     for (; *attributes; attributes += 2) {
       const std::string key = attributes[0], value = attributes[1];
       if (key == "id" && !svg.names_.insert(value).second) svg.problem_ = value + " is named twice";
-      const size_t sharp = value.find('#');
-      if (sharp != std::string::npos) {
-        const size_t stop = std::min(value.find(')', sharp), value.size());
-        svg.references_.insert(value.substr(sharp + 1, stop - sharp - 1));
+      const size_t link = key == "xlink:href" && value.starts_with('#') ? 0 : value.find("url(#");
+      if (link != std::string::npos) {
+        const size_t start = value.find('#', link) + 1;
+        svg.references_.insert(value.substr(start, std::min(value.find(')', start), value.size()) - start));
       }
       if (std::string_view(name) == "svg" && key == "width") svg.width_ = value;
       if (std::string_view(name) == "svg" && key == "height") svg.height_ = value;

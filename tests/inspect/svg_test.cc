@@ -1,5 +1,6 @@
 #include "gloss/inspect/svg.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,11 +23,28 @@ TEST(TidySvg, NumbersNamesInOrderBehindAHash) {
                         "xlink:href=\"#[a-z]{4}-image0\" fill=\"url\\(#[a-z]{4}-image0\\)\"/></g></svg>"));
 }
 
-TEST(TidySvg, ShortensDecimals) {
-  EXPECT_EQ(tidy_svg("<p d=\"M 1.23456789 -0.98765 L 12 3.5 L 100.0001 0.0123456\"/>", ""),
-            "<p d=\"M 1.235 -0.988 L 12 3.5 L 100 0.01235\"/>");
-  EXPECT_EQ(tidy_svg("<p s=\"rgb(94.509804%,0.000001%,100%)\"/>", ""), "<p s=\"rgb(94.51%,0%,100%)\"/>");
-  EXPECT_EQ(tidy_svg("a. b.c 1.", ""), "a. b.c 1.");
+TEST(TidySvg, ShortensDecimalsButThoseOfAMatrix) {
+  EXPECT_EQ(tidy_svg("<p d=\"M 1.23456789 -0.98765 L 12 3.5 L 100.0001 0.00123456\"/>", ""),
+            "<p d=\"M 1.23 -0.99 L 12 3.5 L 100 0\"/>");
+  EXPECT_EQ(tidy_svg("<p t=\"matrix(0.7071068,0.001234,1)\" x=\"0.7071068\"/>", ""),
+            "<p t=\"matrix(0.7071068,0.001234,1)\" x=\"0.71\"/>");
+  EXPECT_EQ(tidy_svg("a. b.c 1. matrix(", ""), "a. b.c 1. matrix(");
+}
+
+TEST(TidySvg, WritesColoursInEightBits) {
+  for (int i = 0; i < 256; ++i) {
+    const std::string percent = fmt::format("{:.6f}", i / 2.55);  // as cairo writes it
+    EXPECT_EQ(tidy_svg("<p style=\"fill:rgb(" + percent + "%,100%,0%);\"/>", ""),
+              fmt::format("<p style=\"fill:#{:02x}ff00;\"/>", i));
+  }
+  EXPECT_EQ(tidy_svg("rgb(", ""), "#000000");
+}
+
+TEST(TidySvg, LeavesOutWhatGoesWithoutSaying) {
+  EXPECT_EQ(
+      tidy_svg("<p style=\"stroke:none;\" d=\"\"/><p style=\"fill-rule:nonzero;fill:red;fill-opacity:1;\"/>",
+               ""),
+      "<p d=\"\"/><p style=\"fill:red;\"/>");
 }
 
 TEST(TidySvg, PutsTheTitleFirst) {

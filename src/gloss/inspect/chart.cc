@@ -152,22 +152,24 @@ class Plot {
 
   void draw_axes(const std::string& x_axis) {
     const Palette page = palette(theme_);
-    const Stroke grid{page.faint, 0.5};
+    constexpr double kThin = 0.5;
     const double bottom = box_.y + box_.height;
-    canvas_.draw(canvas_.text(panel_.name, kPanelFont), {box_.x, box_.y - 6}, Anchor::start, page.text);
+    std::vector<Box> grid, axis = {{box_.x, bottom - kThin / 2, box_.width, kThin}};
     for (const Tick& tick : y_ticks(y_, box_.height)) {
       const double y = bottom - y_.place(tick.value) * box_.height;
-      canvas_.line({box_.x, y}, {box_.x + box_.width, y}, grid);
+      grid.push_back({box_.x, y - kThin / 2, box_.width, kThin});
       canvas_.draw(canvas_.text(tick.label, kFont), {box_.x - 4, y + kFont.size * 0.36}, Anchor::end,
                    page.soft);
     }
     for (const Tick& tick : x_.ticks(static_cast<int>(box_.width / 42))) {
       const double x = box_.x + x_.place(tick.value) * box_.width;
-      canvas_.line({x, box_.y}, {x, bottom}, grid);
-      canvas_.line({x, bottom}, {x, bottom + 3}, {page.soft, 0.5});
+      grid.push_back({x - kThin / 2, box_.y, kThin, box_.height});
+      axis.push_back({x - kThin / 2, bottom, kThin, 3});
       canvas_.draw(canvas_.text(tick.label, kFont), {x, bottom + 4 + kFont.size}, Anchor::middle, page.soft);
     }
-    canvas_.line({box_.x, bottom}, {box_.x + box_.width, bottom}, {page.soft, 0.5});
+    canvas_.fill(grid, page.faint);
+    canvas_.fill(axis, page.soft);
+    canvas_.draw(canvas_.text(panel_.name, kPanelFont), {box_.x, box_.y - 6}, Anchor::start, page.text);
     canvas_.draw(canvas_.text(x_axis, kFont), {box_.x + box_.width / 2, bottom + 4 + kFont.size + kLine},
                  Anchor::middle, page.soft);
   }

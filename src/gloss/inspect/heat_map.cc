@@ -281,8 +281,9 @@ double Painting::draw_legend(double left, double top) {
   const double bar = top + kLegendLine;
   constexpr int kSteps = 60;
   for (int i = 0; i < kSteps; ++i) {
-    const double step = kBar / kSteps, x = left + step * i;
-    canvas_.fill(Box{x, bar, step + (i + 1 < kSteps ? 0.1 : 0), kBarHeight},
+    const double x = kBar * i / kSteps;
+    // Each to the end of the bar, so that no edge lies on the page.
+    canvas_.fill(Box{left + x, bar, kBar - x, kBarHeight},
                  scale_colour(style_.theme, static_cast<double>(i) / (kSteps - 1)));
   }
   canvas_.frame({left - 0.25, bar - 0.25, kBar + 0.5, kBarHeight + 0.5}, {page_.soft, 0.5});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <map>
 
@@ -34,15 +35,9 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// A number as short as a thousandth of a point allows, or five digits where it is below one: a factor of a
-// matrix.
-std::string shortened(std::string_view digits) {
-  double value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  std::string text = fmt::format("{:.{}f}", value, value < 0.1 ? 5 : 3);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
+void erase_all(std::string& text, std::string_view what) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at))
+    text.erase(at, what.size());
 }
 
 // FNV-1a; four letters tell the pictures of a page apart.
@@ -88,24 +83,66 @@ std::string renamed(std::string_view svg, std::string_view prefix) {
   }
 }
 
+// Hundredths of a point, finer than any printer. Factors of a matrix multiply lengths and stay.
 std::string with_short_numbers(std::string_view svg) {
+  constexpr size_t kDecimals = 2;
+  constexpr std::string_view kMatrix = "matrix(";
   std::string out;
-  constexpr size_t kDecimals = 3;
   while (true) {
-    const size_t point = svg.find('.');
+    const size_t point = svg.find('.'), matrix = svg.find(kMatrix);
     if (point == std::string_view::npos) return out.append(svg);
+    if (matrix < point) {
+      const size_t end = std::min(svg.find(')', matrix), svg.size());
+      out.append(svg.substr(0, end));
+      svg.remove_prefix(end);
+      continue;
+    }
     size_t begin = point, end = point + 1;
     while (begin > 0 && is_digit(svg[begin - 1])) --begin;
     while (end < svg.size() && is_digit(svg[end])) ++end;
     out.append(svg.substr(0, begin));
     const std::string_view number = svg.substr(begin, end - begin);
     if (begin < point && end - point - 1 > kDecimals) {
-      out += shortened(number);
+      double value = 0;
+      std::from_chars(number.data(), number.data() + number.size(), value);
+      std::string text = fmt::format("{:.{}f}", value, kDecimals);
+      text.erase(text.find_last_not_of('0') + 1);
+      if (text.ends_with('.')) text.pop_back();
+      out += text;
     } else {
       out.append(number);
     }
     svg.remove_prefix(end);
   }
+}
+
+// rgb(100%,50%,0%) as #ff8000: exact, since the canvas rounds colours to eight bits.
+std::string with_short_colours(std::string_view svg) {
+  constexpr std::string_view kColour = "rgb(";
+  std::string out;
+  while (true) {
+    const size_t at = svg.find(kColour);
+    if (at == std::string_view::npos) return out.append(svg);
+    out.append(svg.substr(0, at));
+    svg.remove_prefix(at + kColour.size());
+    out += '#';
+    for (const char after : {',', ',', ')'}) {
+      const size_t end = std::min(svg.find(after), svg.size());
+      double percent = 0;
+      std::from_chars(svg.data(), svg.data() + end, percent);
+      out += fmt::format("{:02x}", std::lround(std::clamp(percent, 0.0, 100.0) * 2.55));
+      svg.remove_prefix(std::min(end + 1, svg.size()));
+    }
+  }
+}
+
+// What cairo says of each shape though it goes without saying.
+std::string without_defaults(std::string svg) {
+  for (const std::string_view said : {"fill-rule:nonzero;", "fill-opacity:1;", "stroke:none;",
+                                      "stroke-opacity:1;", "stroke-linecap:butt;", "stroke-linejoin:miter;"})
+    erase_all(svg, said);
+  erase_all(svg, " style=\"\"");
+  return svg;
 }
 
 }  // namespace
@@ -114,7 +151,7 @@ std::string tidy_svg(std::string_view svg, std::string_view title) {
   std::string out = with_short_numbers(svg);
   // The hash is taken of what does not change from one run to the next.
   const std::string prefix = four_letters(renamed(out, "") + std::string(title));
-  out = renamed(out, prefix);
+  out = without_defaults(with_short_colours(renamed(out, prefix)));
   const size_t root = out.find("<svg");
   const size_t end = root == std::string::npos ? root : out.find('>', root);
   if (end == std::string::npos || title.empty()) return out;
