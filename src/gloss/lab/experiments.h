@@ -1,6 +1,7 @@
 // All experiments of the laboratory, in the order of the theory.
 #pragma once
 
+#include "gloss/lab/masks.h"
 #include "gloss/lab/scaling.h"
 
 namespace gloss::lab {
@@ -9,6 +10,7 @@ namespace gloss::lab {
 template <class Visitor>
 void for_each_experiment(Visitor&& visit) {
   visit.template operator()<Scaling>();
+  visit.template operator()<Masks>();
 }
 
 }  // namespace gloss::lab
