@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gloss/lab/masks.h"
+#include "gloss/lab/saturation.h"
 #include "gloss/lab/scaling.h"
 
 namespace gloss::lab {
@@ -10,6 +11,7 @@ namespace gloss::lab {
 template <class Visitor>
 void for_each_experiment(Visitor&& visit) {
   visit.template operator()<Scaling>();
+  visit.template operator()<Saturation>();
   visit.template operator()<Masks>();
 }
 
