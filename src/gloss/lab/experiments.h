@@ -1,6 +1,7 @@
 // All experiments of the laboratory, in the order of the theory.
 #pragma once
 
+#include "gloss/lab/kernel_regression.h"
 #include "gloss/lab/masks.h"
 #include "gloss/lab/saturation.h"
 #include "gloss/lab/scaling.h"
@@ -10,6 +11,7 @@ namespace gloss::lab {
 // Calls visit.operator()<Experiment>() for each.
 template <class Visitor>
 void for_each_experiment(Visitor&& visit) {
+  visit.template operator()<KernelRegression>();
   visit.template operator()<Scaling>();
   visit.template operator()<Saturation>();
   visit.template operator()<Masks>();
