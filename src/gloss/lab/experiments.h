@@ -1,6 +1,7 @@
 // All experiments of the laboratory, in the order of the theory.
 #pragma once
 
+#include "gloss/lab/additive.h"
 #include "gloss/lab/kernel_regression.h"
 #include "gloss/lab/masks.h"
 #include "gloss/lab/saturation.h"
@@ -12,6 +13,7 @@ namespace gloss::lab {
 template <class Visitor>
 void for_each_experiment(Visitor&& visit) {
   visit.template operator()<KernelRegression>();
+  visit.template operator()<Additive>();
   visit.template operator()<Scaling>();
   visit.template operator()<Saturation>();
   visit.template operator()<Masks>();
