@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gloss/lab/additive.h"
+#include "gloss/lab/additive_to_dot.h"
 #include "gloss/lab/kernel_regression.h"
 #include "gloss/lab/masks.h"
 #include "gloss/lab/saturation.h"
@@ -14,6 +15,7 @@ template <class Visitor>
 void for_each_experiment(Visitor&& visit) {
   visit.template operator()<KernelRegression>();
   visit.template operator()<Additive>();
+  visit.template operator()<AdditiveToDot>();
   visit.template operator()<Scaling>();
   visit.template operator()<Saturation>();
   visit.template operator()<Masks>();
