@@ -3,6 +3,7 @@
 
 #include "gloss/lab/additive.h"
 #include "gloss/lab/additive_to_dot.h"
+#include "gloss/lab/dot_product.h"
 #include "gloss/lab/kernel_regression.h"
 #include "gloss/lab/masks.h"
 #include "gloss/lab/saturation.h"
@@ -16,6 +17,7 @@ void for_each_experiment(Visitor&& visit) {
   visit.template operator()<KernelRegression>();
   visit.template operator()<Additive>();
   visit.template operator()<AdditiveToDot>();
+  visit.template operator()<DotProduct>();
   visit.template operator()<Scaling>();
   visit.template operator()<Saturation>();
   visit.template operator()<Masks>();
