@@ -6,6 +6,7 @@
 #include "gloss/lab/dot_product.h"
 #include "gloss/lab/kernel_regression.h"
 #include "gloss/lab/masks.h"
+#include "gloss/lab/multi_head.h"
 #include "gloss/lab/saturation.h"
 #include "gloss/lab/scaling.h"
 
@@ -21,6 +22,7 @@ void for_each_experiment(Visitor&& visit) {
   visit.template operator()<Scaling>();
   visit.template operator()<Saturation>();
   visit.template operator()<Masks>();
+  visit.template operator()<MultiHead>();
 }
 
 }  // namespace gloss::lab
