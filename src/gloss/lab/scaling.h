@@ -21,7 +21,7 @@ class Scaling {
 
   struct Options {
     int64_t largest = 1024;  // d_k runs over the powers of two up to it
-    int64_t samples = 20000;
+    int64_t samples = 6000;
     Distribution distribution = Distribution::normal;
     int64_t seed = 1;
 
