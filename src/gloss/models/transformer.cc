@@ -11,7 +11,6 @@
 
 namespace gloss::models {
 
-using attention::Attended;
 using attention::Causal;
 using attention::DistanceBias;
 using attention::Mask;
