@@ -142,19 +142,9 @@ class Direction {
 
 std::vector<SentencePair> read_pairs(const AlignCommand& command) {
   std::vector<SentencePair> pairs;
-  Inputs source({command.source}, text::InvalidUtf8::fail), target({command.target}, text::InvalidUtf8::fail);
-  int64_t rest = 0;
-  for (text::Line a, b;;) {
-    const bool more = source.next(a), as_well = target.next(b);
-    if (more != as_well) {
-      for (rest = 1; (more ? source : target).next(a);) ++rest;
-      const auto lines = static_cast<int64_t>(pairs.size());
-      fail("{} has {} lines and {} has {}: each line needs its translation", command.source,
-           lines + (more ? rest : 0), command.target, lines + (more ? 0 : rest));
-    }
-    if (!more) return pairs;
-    pairs.emplace_back(std::move(a.text), std::move(b.text));
-  }
+  Pairs texts(command.source, command.target, text::InvalidUtf8::fail);
+  for (SentencePair pair; texts.next(pair.first, pair.second);) pairs.push_back(std::move(pair));
+  return pairs;
 }
 
 std::vector<evaluate::GoldAlignment> read_gold(const AlignCommand& command,
@@ -163,10 +153,8 @@ std::vector<evaluate::GoldAlignment> read_gold(const AlignCommand& command,
   for (const auto& [source, target] : pairs) {
     counts.push_back({std::ssize(evaluate::words_of(source)), std::ssize(evaluate::words_of(target))});
   }
-  Inputs input({command.tune}, text::InvalidUtf8::fail);
-  std::vector<std::string> lines;
-  for (text::Line line; input.next(line);) lines.push_back(std::move(line.text));
-  return evaluate::read_gold(lines, command.tune, std::ssize(pairs), {command.gold_base, counts});
+  return evaluate::read_gold(read_lines(command.tune, text::InvalidUtf8::fail), command.tune,
+                             std::ssize(pairs), {command.gold_base, counts});
 }
 
 int run(const Typed<AlignCommand>& typed) {

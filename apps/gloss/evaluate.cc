@@ -58,14 +58,6 @@ struct EvaluateCommand {
   }
 };
 
-std::vector<std::string> read_lines(const std::string& file, text::InvalidUtf8 invalid) {
-  Inputs input({file}, invalid);
-  std::vector<std::string> lines;
-  for (text::Line line; input.next(line);) lines.push_back(std::move(line.text));
-  report_replaced(input.replaced_lines());
-  return lines;
-}
-
 // What the model makes of the first reference.
 struct Perplexity {
   double value = 0;

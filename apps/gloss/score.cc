@@ -33,36 +33,6 @@ struct ScoreCommand {
   }
 };
 
-// Two files line by line, which must end together.
-class Pairs {
- public:
-  Pairs(const std::string& source, const std::string& target, text::InvalidUtf8 invalid)
-      : source_file_(source), target_file_(target), source_({source}, invalid), target_({target}, invalid) {}
-
-  bool next(std::string& source, std::string& target) {
-    text::Line a, b;
-    const bool more = source_.next(a), as_well = target_.next(b);
-    if (more != as_well) {
-      int64_t rest = 1;
-      for (text::Line line; (more ? source_ : target_).next(line);) ++rest;
-      fail("{} has {} lines and {} has {}: each line needs its translation", source_file_,
-           lines_ + (more ? rest : 0), target_file_, lines_ + (more ? 0 : rest));
-    }
-    if (!more) return false;
-    ++lines_;
-    source = std::move(a.text);
-    target = std::move(b.text);
-    return true;
-  }
-  bool ready() { return source_.ready() && target_.ready(); }
-  int64_t replaced_lines() const { return source_.replaced_lines() + target_.replaced_lines(); }
-
- private:
-  std::string source_file_, target_file_;
-  Inputs source_, target_;
-  int64_t lines_ = 0;
-};
-
 int run(const ScoreCommand& command) {
   if (command.source.empty() || command.target.empty())
     throw UsageError("score needs --source FILE and --target FILE");

@@ -42,6 +42,30 @@ int64_t Inputs::replaced_lines() const {
   return lines;
 }
 
+bool Pairs::next(std::string& source, std::string& target) {
+  text::Line a, b;
+  const bool more = source_.next(a), as_well = target_.next(b);
+  if (more != as_well) {
+    int64_t rest = 1;
+    for (text::Line line; (more ? source_ : target_).next(line);) ++rest;
+    fail("{} has {} lines and {} has {}: each line needs its translation", source_file_,
+         lines_ + (more ? rest : 0), target_file_, lines_ + (more ? 0 : rest));
+  }
+  if (!more) return false;
+  ++lines_;
+  source = std::move(a.text);
+  target = std::move(b.text);
+  return true;
+}
+
+std::vector<std::string> read_lines(const std::string& file, text::InvalidUtf8 invalid) {
+  Inputs input({file}, invalid);
+  std::vector<std::string> lines;
+  for (text::Line line; input.next(line);) lines.push_back(std::move(line.text));
+  report_replaced(input.replaced_lines());
+  return lines;
+}
+
 void refuse_one_input_for_many(const std::vector<std::string>& files) {
   const auto count =
       std::ranges::count_if(files, [](const auto& file) { return file == "-" || file == "/dev/stdin"; });

@@ -27,6 +27,24 @@ class Inputs {
   size_t current_ = 0;
 };
 
+// Two texts line by line, which must end together: fails with the numbers of lines of both.
+class Pairs {
+ public:
+  Pairs(const std::string& source, const std::string& target, text::InvalidUtf8 invalid)
+      : source_file_(source), target_file_(target), source_({source}, invalid), target_({target}, invalid) {}
+  bool next(std::string& source, std::string& target);
+  bool ready() { return source_.ready() && target_.ready(); }
+  int64_t replaced_lines() const { return source_.replaced_lines() + target_.replaced_lines(); }
+
+ private:
+  std::string source_file_, target_file_;
+  Inputs source_, target_;
+  int64_t lines_ = 0;
+};
+
+// All lines of a file; says in how many bad bytes were replaced.
+std::vector<std::string> read_lines(const std::string& file, text::InvalidUtf8 invalid);
+
 // Throws UsageError where standard input is named for more than one of the files.
 void refuse_one_input_for_many(const std::vector<std::string>& files);
 

@@ -17,7 +17,6 @@ constexpr std::array<std::pair<std::string_view, Activation>, 4> kActivations{{{
                                                                                {"swish", Activation::swish},
                                                                                {"silu", Activation::swish},
                                                                                {"gelu", Activation::gelu}}};
-constexpr int64_t kLargest = int64_t{1} << 24;  // of any size in a config: a bound before memory is asked for
 constexpr const char* kMarianType = "marian";
 constexpr const char* kPreNormType = "gloss_pre_norm";   // the same but for normalize_before
 constexpr const char* kRelativeType = "gloss_relative";  // the same but for position_layout
@@ -69,6 +68,25 @@ void apply_paper(TransformerConfig& config) {
   config.attention_dropout = config.activation_dropout = 0;
 }
 
+void require_dropout(std::string_view name, double p) {
+  require(p >= 0 && p < 1, "{} is a probability from 0 to below 1, not {}", name, p);
+}
+
+void require_one_vocabulary(bool shared, int64_t source, int64_t target) {
+  require(!shared || source == target,
+          "shared embeddings need one vocabulary: source has {} pieces, target {}", source, target);
+}
+
+void require_symbols(const Symbols& symbols, int64_t vocabulary) {
+  for (const auto& [name, id] :
+       {std::pair{"</s>", symbols.end}, std::pair{"the start symbol", symbols.start}}) {
+    require(id >= 0 && id < vocabulary, "the id {} of {} is outside the target vocabulary of {} pieces", id,
+            name, vocabulary);
+  }
+  require(symbols.pad < vocabulary, "the id {} of <pad> is outside the target vocabulary of {} pieces",
+          symbols.pad, vocabulary);
+}
+
 void validate(const TransformerConfig& config) {
   const auto size = [](std::string_view name, int64_t value, int64_t low) {
     require(value >= low && value <= kLargest, "{} must be from {} to {}, not {}", name, low, kLargest,
@@ -92,24 +110,14 @@ void validate(const TransformerConfig& config) {
   for (const auto& [name, p] :
        {std::pair{"dropout", config.dropout}, std::pair{"attention dropout", config.attention_dropout},
         std::pair{"activation dropout", config.activation_dropout}}) {
-    require(p >= 0 && p < 1, "{} is a probability from 0 to below 1, not {}", name, p);
+    require_dropout(name, p);
   }
   require(config.layer_norm_epsilon > 0 && config.layer_norm_epsilon < 1,
           "the epsilon of layer normalisation must be above 0 and below 1, not {}",
           config.layer_norm_epsilon);
   size("the longest translation", config.cap, 1);
-  require(!config.share_embeddings || config.source_vocabulary == config.target_vocabulary,
-          "shared embeddings need one vocabulary: source has {} pieces, target {}", config.source_vocabulary,
-          config.target_vocabulary);
-  for (const auto& [name, id] :
-       {std::pair{"</s>", config.symbols.end}, std::pair{"the start symbol", config.symbols.start}}) {
-    require(id >= 0 && id < config.target_vocabulary,
-            "the id {} of {} is outside the target vocabulary of {} pieces", id, name,
-            config.target_vocabulary);
-  }
-  require(config.symbols.pad < config.target_vocabulary,
-          "the id {} of <pad> is outside the target vocabulary of {} pieces", config.symbols.pad,
-          config.target_vocabulary);
+  require_one_vocabulary(config.share_embeddings, config.source_vocabulary, config.target_vocabulary);
+  require_symbols(config.symbols, config.target_vocabulary);
 }
 
 bool has_relative_bias(const TransformerConfig& config, const StackConfig& stack) {

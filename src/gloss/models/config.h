@@ -59,6 +59,12 @@ void apply_paper(TransformerConfig& config);
 // Throws Error naming the first number that makes no sense.
 void validate(const TransformerConfig& config);
 
+// What the configurations of all architectures check alike. Each throws Error that names the numbers.
+inline constexpr int64_t kLargest = int64_t{1} << 24;  // of any size: a bound before memory is asked for
+void require_dropout(std::string_view name, double p);
+void require_one_vocabulary(bool shared, int64_t source, int64_t target);
+void require_symbols(const Symbols& symbols, int64_t vocabulary);
+
 // Whether a stack has a table of relative positions, which its layers share.
 bool has_relative_bias(const TransformerConfig& config, const StackConfig& stack);
 // How many numbers a model of this configuration has, without making it.

@@ -5,10 +5,6 @@
 #include "gloss/base/error.h"
 
 namespace gloss::models {
-namespace {
-constexpr int64_t kLargest = int64_t{1} << 24;  // of any size in a config: a bound before memory is asked for
-}  // namespace
-
 RnnSearchConfig rnn_search_preset(std::string_view name) {
   RnnSearchConfig config;
   if (name == "rnn-small") return config;
@@ -37,23 +33,13 @@ void validate(const RnnSearchConfig& config) {
   for (const auto& [name, p] :
        {std::pair{"dropout", config.dropout}, std::pair{"context dropout", config.context_dropout},
         std::pair{"output dropout", config.output_dropout}}) {
-    require(p >= 0 && p < 1, "{} is a probability from 0 to below 1, not {}", name, p);
+    require_dropout(name, p);
   }
-  require(!config.share_embeddings || config.source_vocabulary == config.target_vocabulary,
-          "shared embeddings need one vocabulary: source has {} pieces, target {}", config.source_vocabulary,
-          config.target_vocabulary);
+  require_one_vocabulary(config.share_embeddings, config.source_vocabulary, config.target_vocabulary);
   require(!config.tie_output || config.maxout == config.embedding,
           "an output layer that is the target embedding needs a deep output of the same width: {} and {}",
           config.maxout, config.embedding);
-  for (const auto& [name, id] :
-       {std::pair{"</s>", config.symbols.end}, std::pair{"the start symbol", config.symbols.start}}) {
-    require(id >= 0 && id < config.target_vocabulary,
-            "the id {} of {} is outside the target vocabulary of {} pieces", id, name,
-            config.target_vocabulary);
-  }
-  require(config.symbols.pad < config.target_vocabulary,
-          "the id {} of <pad> is outside the target vocabulary of {} pieces", config.symbols.pad,
-          config.target_vocabulary);
+  require_symbols(config.symbols, config.target_vocabulary);
 }
 
 int64_t parameter_count(const RnnSearchConfig& c) {
