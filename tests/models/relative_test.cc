@@ -43,13 +43,7 @@ TransformerConfig relative_config() {
 
 // Sequences of these lengths, each with the end symbol.
 Tokens random_tokens(const std::vector<int64_t>& lengths, uint64_t seed) {
-  Tokens tokens;
-  tokens.offsets = Offsets::of_lengths(lengths);
-  for (size_t s = 0; s < lengths.size(); ++s) {
-    for (const int32_t id : tests::random_ids(lengths[s] - 1, 9, seed + s)) tokens.rows.push_back(id + 1);
-    tokens.rows.push_back(kEnd);
-  }
-  return tokens;
+  return tests::random_sequences(lengths, 1, 10, kEnd, seed);
 }
 Tokens sequence(const Tokens& tokens, int64_t s) {
   const auto begin = tokens.rows.begin() + tokens.offsets.begin(s);

@@ -54,14 +54,7 @@ std::vector<RnnSearchConfig> all_forms() {
 }
 
 Tokens random_tokens(const std::vector<int64_t>& lengths, uint64_t seed) {
-  Tokens tokens;
-  tokens.offsets = Offsets::of_lengths(lengths);
-  for (size_t s = 0; s < lengths.size(); ++s) {
-    for (const int32_t id : tests::random_ids(lengths[s] - 1, kPad - 2, seed + s))
-      tokens.rows.push_back(id + 1);
-    tokens.rows.push_back(kEnd);
-  }
-  return tokens;
+  return tests::random_sequences(lengths, 1, kPad - 1, kEnd, seed);
 }
 
 // Biases start as zeros and gains as ones, which would hide mistakes.
@@ -76,22 +69,24 @@ void randomise(autograd::ParameterSet<T>& parameters) {
 
 const Tokens kSource = random_tokens({4, 1, 6, 2}, 1), kTarget = random_tokens({3, 5, 1, 4}, 50);
 
+// The loss's derivative with respect to every parameter.
+std::string wrong_gradient(const RnnSearchConfig& config, int threads, double smoothing, double scale) {
+  Context context(threads);
+  RnnSearch<double> network(config, context.arena);
+  randomise(network.parameters());
+  network.parameters().allocate_gradients(context.arena);
+  tests::GradientCheck check;
+  check.parameters = &network.parameters();
+  return tests::check_gradients(
+      context, {},
+      [&](Tape<double>& tape, const auto&) {
+        return std::vector<Var<double>>{network.loss(tape, kSource, kTarget, smoothing, scale).sum};
+      },
+      check);
+}
+
 TEST(RnnSearch, GradientsAreThoseOfFiniteDifferences) {
-  for (const RnnSearchConfig& config : all_forms()) {
-    Context context(2);
-    RnnSearch<double> network(config, context.arena);
-    randomise(network.parameters());
-    network.parameters().allocate_gradients(context.arena);
-    tests::GradientCheck check;
-    check.parameters = &network.parameters();
-    EXPECT_EQ(tests::check_gradients(
-                  context, {},
-                  [&](Tape<double>& tape, const auto&) {
-                    return std::vector<Var<double>>{network.loss(tape, kSource, kTarget, 0.1, 0.3).sum};
-                  },
-                  check),
-              "");
-  }
+  for (const RnnSearchConfig& config : all_forms()) EXPECT_EQ(wrong_gradient(config, 2, 0.1, 0.3), "");
 }
 
 // With dropout everywhere the same masks fall in both directions.
@@ -100,19 +95,7 @@ TEST(RnnSearch, GradientsHoldUnderDropout) {
   config.dropout = 0.2;
   config.context_dropout = 0.3;
   config.output_dropout = 0.4;
-  Context context(1);
-  RnnSearch<double> network(config, context.arena);
-  randomise(network.parameters());
-  network.parameters().allocate_gradients(context.arena);
-  tests::GradientCheck check;
-  check.parameters = &network.parameters();
-  EXPECT_EQ(tests::check_gradients(
-                context, {},
-                [&](Tape<double>& tape, const auto&) {
-                  return std::vector<Var<double>>{network.loss(tape, kSource, kTarget, 0, 1).sum};
-                },
-                check),
-            "");
+  EXPECT_EQ(wrong_gradient(config, 1, 0, 1), "");
 }
 
 TEST(RnnSearch, ParametersAreCountedWithoutMakingThem) {

@@ -32,14 +32,7 @@ TransformerConfig small_config() {
 
 // Sequences of these lengths, each with the end symbol; ids below kPad.
 Tokens random_tokens(const std::vector<int64_t>& lengths, uint64_t seed) {
-  Tokens tokens;
-  tokens.offsets = Offsets::of_lengths(lengths);
-  for (size_t s = 0; s < lengths.size(); ++s) {
-    for (const int32_t id : tests::random_ids(lengths[s] - 1, kPad - 2, seed + s))
-      tokens.rows.push_back(id + 2);
-    tokens.rows.push_back(kEnd);
-  }
-  return tokens;
+  return tests::random_sequences(lengths, 2, kPad, kEnd, seed);
 }
 
 double length(const std::vector<double>& x) {
