@@ -1,9 +1,13 @@
 // Search without a cache, for comparison: the whole prefix of every hypothesis is computed at each step.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "gloss/autograd/tape.h"
+#include "gloss/models/config.h"
 #include "gloss/models/decoder_state.h"
 #include "gloss/nn/rows.h"
 #include "gloss/tensor/context.h"
