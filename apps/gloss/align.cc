@@ -10,6 +10,7 @@
 #include "command.h"
 #include "gloss/decode/aligner.h"
 #include "gloss/evaluate/symmetrise.h"
+#include "gloss/text/words.h"
 #include "option_table.h"
 #include "streams.h"
 #include "translate_flags.h"
@@ -29,7 +30,7 @@ enum class Steps { usual, emitting, reading };
 
 struct AlignCommand {
   std::string model, source, target, output, reverse, tune;
-  int64_t layer = -1, head = -1;
+  int64_t layer = -1, head = -2;
   Steps step = Steps::usual;
   Symmetrisation symmetrise = Symmetrisation::grow_diag_final;
   decode::WordAlignmentOptions words;
@@ -46,7 +47,9 @@ struct AlignCommand {
     visit(Field("output", "FILE", "write to a file, whole or not at all, instead of standard output"),
           self.output);
     visit(Field("layer", "N", "from 0; -1: the one that aligns best as a rule").range(-1, 1000), self.layer);
-    visit(Field("head", "N", "from 0; -1: the mean of all").range(-1, 1 << 24), self.head);
+    visit(Field("head", "N", "from 0; -1: the mean of all; -2: the one that was guided, or the mean")
+              .range(-2, 1 << 24),
+          self.head);
     visit(Field("step", "S", "that produces a word or that reads it; usual: reading, recurrent: emitting")
               .choices<Steps>(
                   {{Steps::usual, "usual"}, {Steps::emitting, "emitting"}, {Steps::reading, "reading"}}),
@@ -90,8 +93,9 @@ class Direction {
         options_(command.words),
         choice_(aligner_.usual()),
         reverse_(reverse) {
-    if (command.layer >= 0) choice_.layer = command.layer;
+    if (command.layer >= 0 && command.layer != choice_.layer) choice_ = {command.layer, {}, choice_.step};
     if (command.head >= 0) choice_.head = command.head;
+    if (command.head == -1) choice_.head = std::nullopt;
     if (command.step != Steps::usual)
       choice_.step = command.step == Steps::emitting ? AlignmentStep::emitting : AlignmentStep::reading;
     aligner_.check(choice_);
@@ -151,7 +155,7 @@ std::vector<evaluate::GoldAlignment> read_gold(const AlignCommand& command,
                                                const std::vector<SentencePair>& pairs) {
   std::vector<evaluate::WordCounts> counts;
   for (const auto& [source, target] : pairs) {
-    counts.push_back({std::ssize(evaluate::words_of(source)), std::ssize(evaluate::words_of(target))});
+    counts.push_back({std::ssize(text::words_of(source)), std::ssize(text::words_of(target))});
   }
   return evaluate::read_gold(read_lines(command.tune, text::InvalidUtf8::fail), command.tune,
                              std::ssize(pairs), {command.gold_base, counts});

@@ -14,6 +14,7 @@
 #include "gloss/evaluate/alignment.h"
 #include "gloss/evaluate/bleu.h"
 #include "gloss/evaluate/chrf.h"
+#include "gloss/text/words.h"
 #include "option_table.h"
 #include "streams.h"
 #include "translate_flags.h"
@@ -157,8 +158,8 @@ std::vector<evaluate::WordCounts> word_counts(const EvaluateCommand& command, te
           command.source, source.size(), command.target, target.size());
   std::vector<evaluate::WordCounts> counts;
   for (size_t i = 0; i < source.size(); ++i) {
-    counts.push_back({static_cast<int64_t>(evaluate::words_of(source[i]).size()),
-                      static_cast<int64_t>(evaluate::words_of(target[i]).size())});
+    counts.push_back({static_cast<int64_t>(text::words_of(source[i]).size()),
+                      static_cast<int64_t>(text::words_of(target[i]).size())});
   }
   return counts;
 }

@@ -10,6 +10,7 @@
 
 #include "gloss/base/error.h"
 #include "gloss/text/lines.h"
+#include "gloss/text/words.h"
 #include "io/scratch.h"
 
 namespace gloss::evaluate {
@@ -147,12 +148,6 @@ TEST(GoldLines, StayInsideTheirSentences) {
       HasSubstr("line 2 of a.gold: the link '2 1 2 S' is outside its sentences, which have 1 and 1 words"));
 }
 
-TEST(Words, StandBetweenSpacesAndTabs) {
-  EXPECT_THAT(words_of(" a\u00A0b  c\td "), ElementsAre("a\u00A0b", "c", "d"));
-  EXPECT_THAT(words_of(" \t"), IsEmpty());
-  EXPECT_THAT(words_of(""), IsEmpty());
-}
-
 // Worked by hand: of 5 links 2 are sure and 3 possible; 4 are sure in the gold.
 TEST(Aer, OfACorpusByHand) {
   const std::vector<Alignment> alignments{{{0, 0}, {1, 1}, {2, 2}}, {{0, 1}, {1, 0}}};
@@ -225,8 +220,8 @@ TEST(Aer, OfTheDiagonalOnHansards) {
   for (const std::string& line : lines_of(folder / "hansards-enfr.src-tgt")) {
     const size_t bar = line.find(" ||| ");
     ASSERT_NE(bar, std::string::npos);
-    const auto n_s = static_cast<int64_t>(words_of(line.substr(0, bar)).size()),
-               n_t = static_cast<int64_t>(words_of(line.substr(bar + 5)).size());
+    const auto n_s = static_cast<int64_t>(text::words_of(line.substr(0, bar)).size()),
+               n_t = static_cast<int64_t>(text::words_of(line.substr(bar + 5)).size());
     words.push_back({n_s, n_t});
     std::vector<Link> links;
     for (int64_t t = 0; t < n_t; ++t)  // the middle of a target word, on the scale of the source

@@ -86,13 +86,14 @@ TEST(RelativeTransformer, HasTheGradientsOfFiniteDifferences) {
   const Tokens source = random_tokens({6, 2}, 1), target = random_tokens({5, 3}, 2);
   tests::GradientCheck options;
   options.parameters = &model.parameters();
-  EXPECT_EQ(tests::check_gradients(
-                context, {},
-                [&](Tape<double>& tape, const std::vector<autograd::Var<double>>&) {
-                  return std::vector<autograd::Var<double>>{model.loss(tape, source, target, 0.1, 0.25).sum};
-                },
-                options),
-            "");
+  EXPECT_EQ(
+      tests::check_gradients(
+          context, {},
+          [&](Tape<double>& tape, const std::vector<autograd::Var<double>>&) {
+            return std::vector<autograd::Var<double>>{model.loss(tape, source, target, {0.1, 0.25}).sum};
+          },
+          options),
+      "");
 }
 
 TEST(RelativeTransformer, DoesNotDependOnCompany) {
@@ -286,7 +287,7 @@ double loss_of_the_first_token(bool with_positions) {
     target.offsets = Offsets::of_lengths(std::vector<int64_t>(kPairs, 2));
     std::ranges::fill(parameters.gradients(), 0.0F);
     Tape<float> tape(context, Tape<float>::Mode::train);
-    const auto loss = model.loss(tape, source, target, 0, 1.0 / kPairs);
+    const auto loss = model.loss(tape, source, target, {0, 1.0 / kPairs});
     tape.backward(loss.sum, Tensor<float>::from(context.arena, {1}, std::vector<float>{1}));
     erase(parameters.gradients());
     kernels::Adam adam;

@@ -80,7 +80,7 @@ std::string wrong_gradient(const RnnSearchConfig& config, int threads, double sm
   return tests::check_gradients(
       context, {},
       [&](Tape<double>& tape, const auto&) {
-        return std::vector<Var<double>>{network.loss(tape, kSource, kTarget, smoothing, scale).sum};
+        return std::vector<Var<double>>{network.loss(tape, kSource, kTarget, {smoothing, scale}).sum};
       },
       check);
 }

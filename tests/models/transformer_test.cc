@@ -116,7 +116,7 @@ void compare_with_golden(double tolerance) {
   for (int step = 1; step <= 10; ++step) {
     std::ranges::fill(parameters.gradients(), T{0});
     Tape<T> tape(context, Tape<T>::Mode::train);
-    const auto loss = model.loss(tape, source, target, 0.1, scale);
+    const auto loss = model.loss(tape, source, target, {0.1, scale});
     const double expected = losses.data()[step - 1];
     EXPECT_NEAR(loss.smoothed * scale, expected, expected * tolerance) << "step " << step;
     tape.backward(loss.sum, Tensor<T>::from(context.arena, {1}, std::vector<T>{1}));

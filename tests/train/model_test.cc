@@ -229,7 +229,7 @@ TEST(Model, HasTheGradientsOfDoublePrecision) {
   const auto gradients = [&]<class T>(Transformer<T>& model) {
     model.parameters().allocate_gradients(context.arena);
     Tape<T> tape(context, Tape<T>::Mode::train);
-    const auto loss = model.loss(tape, batch.source, batch.target, 0.1, 0.1);
+    const auto loss = model.loss(tape, batch.source, batch.target, {0.1, 0.1});
     tape.backward(loss.sum, Tensor<T>::from(context.arena, {1}, std::vector<T>{1}));
     return loss.smoothed;
   };

@@ -1,5 +1,6 @@
 // Every option of the model and the text reaches the model folder, and comes back from it.
 #include <cmath>
+#include <limits>
 
 #include "gloss/decode/translator.h"
 #include "gloss/models/model_folder.h"
@@ -195,7 +196,7 @@ TEST(Options, OfAProgramAreCheckedOneByOne) {
     if constexpr (std::same_as<T, bool>) {
       return;  // either is right
     } else if constexpr (WholeNumber<T>) {
-      value = -1;
+      value = std::numeric_limits<T>::min();
     } else if constexpr (std::floating_point<T>) {
       value = std::nan("");
     } else if constexpr (std::is_enum_v<T>) {

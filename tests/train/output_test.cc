@@ -64,7 +64,7 @@ TEST(Output, MustBeWritable) {
 // A run that an older version began knows fewer options, one of a newer version more.
 TEST(Output, ReadsTheRunsOfOtherVersions) {
   Folder f;
-  const std::string own = identity(f.options, "a", "b");
+  const std::string own = identity(f.options, {"a", "b", ""});
   const auto written = nlohmann::ordered_json::parse(own);
   int options = 0;
   for (const auto& [key, value] : written.items()) {
@@ -86,7 +86,9 @@ TEST(Output, ReadsTheRunsOfOtherVersions) {
   f.put("training/run.json", older.dump());
   TrainOptions averaging = f.options;
   averaging.ema = 0.5;
-  EXPECT_THAT(text::error_of([&] { OutputFolder(averaging, identity(averaging, "a", "b")); }),
+  EXPECT_THAT(text::error_of([&] {
+                OutputFolder(averaging, identity(averaging, {"a", "b", ""}));
+              }),
               HasSubstr("holds a run with --ema 0.0, and this command says 0.5"));
 
   auto newer = written;
@@ -102,9 +104,9 @@ TEST(Output, GoesOnOverwritingUntilTheRunHasEnded) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(task.output());
   TrainOptions options = task.options.value;
   options.overwrite = true;
-  const std::string own = identity(options, "a", "b");
+  const std::string own = identity(options, {"a", "b", ""});
   const auto continues = [&](const TrainOptions& with) {
-    return OutputFolder(with, identity(with, "a", "b")).continues();
+    return OutputFolder(with, identity(with, {"a", "b", ""})).continues();
   };
   {
     const OutputFolder folder(options, own);

@@ -13,9 +13,16 @@
 namespace gloss::data {
 namespace {
 
+// A pair as numbers, without links where there are none.
+struct Encoded {
+  std::vector<int32_t> source, target;
+  std::vector<PieceLink> links;
+};
+
 // Pairs as numbers, one after another in `ids`, source in front of target.
 struct EncodedPair {
   size_t begin = 0;
+  size_t first_link = 0, links = 0;
   int32_t source_length = 0;
   int32_t target_length = 0;
   int64_t line = 0;  // from 0
@@ -23,13 +30,15 @@ struct EncodedPair {
 
 struct PairStore {
   std::vector<int32_t> ids;
+  std::vector<PieceLink> links;
   std::vector<EncodedPair> pairs;
 
-  void add(const std::vector<int32_t>& source, const std::vector<int32_t>& target, int64_t line) {
-    pairs.push_back(
-        {ids.size(), static_cast<int32_t>(source.size()), static_cast<int32_t>(target.size()), line});
-    ids.insert(ids.end(), source.begin(), source.end());
-    ids.insert(ids.end(), target.begin(), target.end());
+  void add(const Encoded& pair, int64_t line) {
+    pairs.push_back({ids.size(), links.size(), pair.links.size(), static_cast<int32_t>(pair.source.size()),
+                     static_cast<int32_t>(pair.target.size()), line});
+    ids.insert(ids.end(), pair.source.begin(), pair.source.end());
+    ids.insert(ids.end(), pair.target.begin(), pair.target.end());
+    links.insert(links.end(), pair.links.begin(), pair.links.end());
   }
 };
 
@@ -96,6 +105,11 @@ TokenBatch gather(const PairStore& store, const Order& order, Range range) {
     const EncodedPair& pair = store.pairs[order[i]];
     const auto source = store.ids.begin() + static_cast<std::ptrdiff_t>(pair.begin);
     const auto target = source + pair.source_length;
+    const std::span links(store.links.data() + pair.first_link, pair.links);
+    for (const PieceLink& link : links) {
+      batch.links.push_back(
+          {std::ssize(batch.target.rows) + link.target, std::ssize(batch.source.rows) + link.source});
+    }
     batch.source.rows.insert(batch.source.rows.end(), source, target);
     batch.target.rows.insert(batch.target.rows.end(), target, target + pair.target_length);
     source_lengths.push_back(pair.source_length);
@@ -134,12 +148,12 @@ BatchOptions checked(const BatchOptions& options) {
 }
 
 // Adds the pair, or counts why not.
-void add_usable(const std::vector<int32_t>& source, const std::vector<int32_t>& target, int64_t line,
-                const BatchOptions& options, PairStore& store, SkipCounts& skipped) {
-  const auto source_length = static_cast<int64_t>(source.size()),
-             target_length = static_cast<int64_t>(target.size());
+void add_usable(const Encoded& pair, int64_t line, const BatchOptions& options, PairStore& store,
+                SkipCounts& skipped) {
+  const auto source_length = static_cast<int64_t>(pair.source.size()),
+             target_length = static_cast<int64_t>(pair.target.size());
   const auto [shorter, longer] = std::minmax(source_length, target_length);
-  if (source.size() <= kOnlyEnd || target.size() <= kOnlyEnd) {
+  if (pair.source.size() <= kOnlyEnd || pair.target.size() <= kOnlyEnd) {
     ++skipped.empty;
   } else if (longer > options.max_length) {
     ++skipped.too_long;
@@ -147,8 +161,17 @@ void add_usable(const std::vector<int32_t>& source, const std::vector<int32_t>& 
              options.max_ratio * static_cast<double>(shorter - 1)) {  // without </s>
     ++skipped.uneven;
   } else {
-    store.add(source, target, line);
+    store.add(pair, line);
   }
+}
+
+// Line `index` of the corpus as pieces, and with links as pieces that look at each other.
+Encoded encoded(const ParallelCorpus& corpus, int64_t index, const text::Tokenizer& tokenizer,
+                const WordLinks* links) {
+  const std::string source = corpus.source_line(index), target = corpus.target_line(index);
+  if (!links) return {tokenizer.encode_source_ids(source), tokenizer.encode_target_ids(target), {}};
+  const text::EncodedLine from = tokenizer.encode_source(source), to = tokenizer.encode_target(target);
+  return {from.ids, to.ids, links->of_pieces(index, {source, from}, {target, to})};
 }
 
 }  // namespace
@@ -189,10 +212,12 @@ struct BatchStream::Window {
   std::vector<Range> batches;
 };
 
-BatchStream::BatchStream(const ParallelCorpus& corpus, text::Tokenizer tokenizer, const BatchOptions& options)
+BatchStream::BatchStream(const ParallelCorpus& corpus, text::Tokenizer tokenizer, const BatchOptions& options,
+                         const WordLinks* links)
     : corpus_(corpus),
       tokenizer_(std::move(tokenizer)),
       options_(checked(options)),
+      links_(links),
       windows_((corpus.pairs() + options.window - 1) / options.window) {
   if (options_.prefetch) prepare(0, 0);
 }
@@ -298,9 +323,7 @@ BatchStream::WindowPointer BatchStream::make_window(int64_t epoch, int64_t index
     for (int64_t i = begin; i < end; ++i) {
       if (stop_) return nullptr;
       const int64_t line = whole ? i : line_at(i);
-      add_usable(tokenizer_.encode_source_ids(corpus_.source_line(line)),
-                 tokenizer_.encode_target_ids(corpus_.target_line(line)), line, options_, pairs->store,
-                 pairs->skipped);
+      add_usable(encoded(corpus_, line, tokenizer_, links_), line, options_, pairs->store, pairs->skipped);
     }
     window->pairs = std::move(pairs);
     if (whole) whole_corpus_ = window->pairs;
@@ -335,12 +358,11 @@ ValidationBatches validation_batches(const ParallelCorpus& corpus, const text::T
   ValidationBatches result;
   PairStore store;
   for (int64_t line = 0; line < corpus.pairs(); ++line) {
-    const auto source = tokenizer.encode_source_ids(corpus.source_line(line));
-    const auto target = tokenizer.encode_target_ids(corpus.target_line(line));
-    if (source.size() <= kOnlyEnd || target.size() <= kOnlyEnd) {
+    const Encoded pair = encoded(corpus, line, tokenizer, nullptr);
+    if (pair.source.size() <= kOnlyEnd || pair.target.size() <= kOnlyEnd) {
       ++result.skipped.empty;
     } else {
-      store.add(source, target, line);
+      store.add(pair, line);
     }
   }
   require(!store.pairs.empty(),

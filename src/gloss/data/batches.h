@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gloss/data/corpus.h"
+#include "gloss/data/word_links.h"
 #include "gloss/tensor/ragged.h"
 #include "gloss/text/tokenizer.h"
 
@@ -23,6 +24,7 @@ struct TokenBatch {
   Tokens target;
   int64_t pairs = 0;
   std::vector<int64_t> line_numbers;  // in the corpus, from 1; one a pair
+  std::vector<RowLink> links;         // of pieces, where the corpus has word links; ascending
 };
 
 // Pairs that an epoch left out, by reason.
@@ -73,8 +75,9 @@ struct StreamPosition {
 // one window is tokenised once only.
 class BatchStream {
  public:
-  // The corpus must outlive the stream.
-  BatchStream(const ParallelCorpus& corpus, text::Tokenizer tokenizer, const BatchOptions& options);
+  // The corpus and its links, if it has any, must outlive the stream.
+  BatchStream(const ParallelCorpus& corpus, text::Tokenizer tokenizer, const BatchOptions& options,
+              const WordLinks* links = nullptr);
   ~BatchStream();
   BatchStream(const BatchStream&) = delete;
   BatchStream& operator=(const BatchStream&) = delete;
@@ -104,6 +107,7 @@ class BatchStream {
   const ParallelCorpus& corpus_;
   const text::Tokenizer tokenizer_;
   const BatchOptions options_;
+  const WordLinks* const links_;
   const int64_t windows_;  // an epoch
   StreamPosition position_;
   SkipCounts skipped_last_epoch_;

@@ -3,20 +3,15 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "gloss/io/input_file.h"
+#include "gloss/data/indexed_lines.h"
 #include "gloss/text/lines.h"
 
 namespace gloss::data {
 
-// Holds where each line begins, 16 bytes a pair, and reads a line from its file when it is asked for: files
-// are not mapped, so that resident memory stays what it is however much of them is read. Opening reads both
-// files once and throws Error for all that LineReader refuses, for files without lines and for different
-// numbers of lines. Byte order marks, "\r\n" and a missing last newline are fine. Reading is const and may be
-// done by several threads at the same time.
+// Two IndexedLines: 16 bytes a pair are held, lines are read when they are asked for, by any thread. Opening
+// throws Error as they do, for files without lines and for different numbers of lines.
 class ParallelCorpus {
  public:
   ParallelCorpus(const std::filesystem::path& source, const std::filesystem::path& target,
@@ -36,34 +31,7 @@ class ParallelCorpus {
   const std::filesystem::path& target_path() const { return target_.path(); }
 
  private:
-  // One file and the offsets of its lines, in blocks: a growing vector would need thrice its size for a
-  // moment.
-  class Side {
-   public:
-    Side(const std::filesystem::path& path, text::InvalidUtf8 invalid);
-    int64_t lines() const { return lines_; }
-    int64_t replaced() const { return replaced_; }
-    uint64_t hash() const { return hash_; }
-    const std::filesystem::path& path() const { return file_.path(); }
-    std::string line(int64_t index) const;
-
-   private:
-    static constexpr int64_t kBlock = 1 << 14;
-    void push(int64_t offset);
-    int64_t offset(int64_t index) const {
-      return blocks_[static_cast<size_t>(index / kBlock)][static_cast<size_t>(index % kBlock)];
-    }
-
-    io::InputFile file_;
-    std::vector<std::unique_ptr<int64_t[]>> blocks_;  // lines + 1 offsets
-    int64_t offsets_ = 0;
-    int64_t lines_ = 0;
-    int64_t replaced_ = 0;
-    uint64_t hash_ = 0;
-  };
-
-  Side source_;
-  Side target_;
+  IndexedLines source_, target_;
   std::string fingerprint_;
 };
 

@@ -69,7 +69,7 @@ Aligner::Aligner(const Translator& translator, int threads)
 
 AttentionChoice Aligner::usual() const {
   const models::Model& model = translator_.model();
-  return {model.alignment_layer(), std::nullopt,
+  return {model.alignment_layer(), model.alignment_head(),
           model.aligns_where_read() ? AlignmentStep::reading : AlignmentStep::emitting};
 }
 

@@ -32,7 +32,8 @@ class Aligner {
   // The translator outlives it. `threads` 0: one a core.
   Aligner(const Translator& translator, int threads);
 
-  // The alignment layer of the model, the mean of its heads, at the step the model's kind aligns by.
+  // The alignment layer of the model, its guided head or the mean of all, at the step the model's kind aligns
+  // by.
   AttentionChoice usual() const;
   // Every layer, each head and their mean, at both steps: what tuning tries.
   std::vector<AttentionChoice> all() const;

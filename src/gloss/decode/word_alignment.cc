@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "gloss/base/error.h"
-#include "gloss/decode/words.h"
 #include "gloss/text/punctuation.h"
 #include "gloss/text/space.h"
+#include "gloss/text/words.h"
 
 namespace gloss::decode {
+
+using text::kNoWord;
+
 namespace {
 
 using evaluate::Link;
@@ -62,7 +65,7 @@ class Row {
 }  // namespace
 
 PieceWords words_of_pieces(std::string_view line, std::span<const text::EncodedLine::Span> spans) {
-  PieceWords pieces{words_of(line, spans).word_of, {}};
+  PieceWords pieces{text::words_of(line, spans).word_of, {}};
   for (const text::EncodedLine::Span& span : spans) {
     const auto begin = static_cast<size_t>(span.begin), length = static_cast<size_t>(span.end - span.begin);
     pieces.punctuation.push_back(text::is_punctuation(text::trimmed(line.substr(begin, length))));

@@ -17,7 +17,7 @@ struct PieceWords {
   std::vector<bool> punctuation;  // whether a piece is a punctuation mark
 };
 
-// The word of each piece (decode::words_of) and whether it is punctuation.
+// The word of each piece (text::words_of) and whether it is punctuation.
 PieceWords words_of_pieces(std::string_view line, std::span<const text::EncodedLine::Span> spans);
 
 // What counts of a target word of several pieces.

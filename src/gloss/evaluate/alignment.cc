@@ -9,13 +9,13 @@
 
 #include "gloss/base/error.h"
 #include "gloss/io/quote.h"
+#include "gloss/text/words.h"
 
 namespace gloss::evaluate {
 namespace {
 
 using io::in_quotes;
-
-constexpr std::string_view kBlanks = " \t";
+using text::words_of;
 
 // Where a link stands, for messages.
 struct Place {
@@ -160,15 +160,18 @@ Alignment in_order(std::vector<Link> links) {
   return links;
 }
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  size_t begin = line.find_first_not_of(kBlanks);
-  while (begin != std::string_view::npos) {
-    const size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
-    words.push_back(line.substr(begin, end - begin));
-    begin = line.find_first_not_of(kBlanks, end);
+Alignment read_alignment(std::string_view line, size_t number, const std::string& name,
+                         const WordCounts* words) {
+  const Place place{name, number};
+  std::vector<Link> links;
+  for (const std::string_view word : words_of(line)) {
+    const std::optional<Pair> pair = pair_of(word, "-");
+    if (!pair)
+      place.refuse("{} is no link: expected are a source word and a target word, counted from 0, as in 0-2",
+                   in_quotes(word));
+    links.push_back(link_of(*pair, 0, words, word, place));
   }
-  return words;
+  return in_order(std::move(links));
 }
 
 std::vector<Alignment> read_alignments(const std::vector<std::string>& lines, const std::string& name,
@@ -176,18 +179,8 @@ std::vector<Alignment> read_alignments(const std::vector<std::string>& lines, co
   require_counts(words, lines.size(), name);
   std::vector<Alignment> alignments;
   alignments.reserve(lines.size());
-  for (size_t s = 0; s < lines.size(); ++s) {
-    const Place place{name, s + 1};
-    std::vector<Link> links;
-    for (const std::string_view word : words_of(lines[s])) {
-      const std::optional<Pair> pair = pair_of(word, "-");
-      if (!pair)
-        place.refuse("{} is no link: expected are a source word and a target word, counted from 0, as in 0-2",
-                     in_quotes(word));
-      links.push_back(link_of(*pair, 0, words_at(words, s), word, place));
-    }
-    alignments.push_back(in_order(std::move(links)));
-  }
+  for (size_t s = 0; s < lines.size(); ++s)
+    alignments.push_back(read_alignment(lines[s], s + 1, name, words_at(words, s)));
   return alignments;
 }
 

@@ -24,19 +24,18 @@ Alignment in_order(std::vector<Link> links);
 // No sentence has a word of a higher number: what a file claims beyond it is an error.
 inline constexpr int32_t kHighestWord = 999'999;
 
-// The words that links count: what stands between spaces and tabs. Other white space (a no-break space) parts
-// none, as in Moses.
-std::vector<std::string_view> words_of(std::string_view line);
-
 // How many words the sentences of a pair have.
 struct WordCounts {
   int64_t source = 0, target = 0;
 };
 
-// The lines of a Moses (Pharaoh) file, "0-0 1-2": source-target, counted from 0, in any order; a blank line
-// has no links, a link that stands twice counts once. With `words`, one a line, a link outside its sentences
-// is an error. Throws Error that names line and file (`name`) for everything else: nothing is guessed, not a
-// base of 1 either.
+// A line of a Moses (Pharaoh) file, "0-0 1-2": source-target, words (text::words_of) counted from 0, in any
+// order; a blank line has no links, a link that stands twice counts once. With `words` a link outside its
+// sentences is an error. Throws Error that names the line's `number` and the file (`name`) for everything
+// else: nothing is guessed, not a base of 1 either.
+Alignment read_alignment(std::string_view line, size_t number, const std::string& name,
+                         const WordCounts* words = nullptr);
+// The lines of a whole file; `words`, if given, are as many.
 std::vector<Alignment> read_alignments(const std::vector<std::string>& lines, const std::string& name,
                                        std::span<const WordCounts> words = {});
 // The line of an alignment, without a newline.

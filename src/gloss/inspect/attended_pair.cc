@@ -32,7 +32,7 @@ Side side_of(std::string_view line, text::EncodedLine encoded, const text::Vocab
   Side side;
   side.text = line;
   side.pieces = spelled(vocabulary, line, encoded);
-  side.words = decode::words_of(line, encoded.spans);
+  side.words = text::words_of(line, encoded.spans);
   side.ids = std::move(encoded.ids);
   return side;
 }
@@ -54,7 +54,7 @@ Side found_target(const text::Tokenizer& tokenizer, const decode::Hypothesis& hy
   side.text = tokenizer.decode_target(hypothesis.tokens);
   side.ids = hypothesis.tokens;
   for (const int32_t id : side.ids) side.pieces.push_back(vocabulary.piece(id));
-  side.words = decode::words_of(vocabulary, side.ids);
+  side.words = text::words_of(vocabulary, side.ids);
   return side;
 }
 
@@ -111,7 +111,7 @@ Json tensor_json(const models::AttentionMap& map, const std::string& name, int64
   throw UsageError(fmt::format("there is no matrix '{}' in this attention: choose of {}", name, there));
 }
 
-Json words_json(const decode::Words& words) {
+Json words_json(const text::Words& words) {
   Json of = Json::array();
   for (const int32_t word : words.word_of) of.push_back(word < 0 ? Json(nullptr) : Json(word));
   return of;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gloss/decode/translator.h"
-#include "gloss/decode/words.h"
 #include "gloss/models/attention_map.h"
+#include "gloss/text/words.h"
 
 namespace gloss::inspect {
 
@@ -20,7 +20,7 @@ struct Side {
   std::string text;
   std::vector<int32_t> ids;         // with the end symbol, where there is one
   std::vector<std::string> pieces;  // as the vocabulary spells them; text without pieces as it stands
-  decode::Words words;
+  text::Words words;
 };
 
 struct AttendedPair {

@@ -116,8 +116,22 @@ void validate(const TransformerConfig& config) {
           "the epsilon of layer normalisation must be above 0 and below 1, not {}",
           config.layer_norm_epsilon);
   size("the longest translation", config.cap, 1);
+  if (config.guided) {
+    const auto exists = [](std::string_view name, int64_t value, int64_t count) {
+      require(value >= 0 && value<count, "there is no {} {} of cross-attention to guide: there are {}{}",
+                                  name, value, count, count> 0
+                  ? fmt::format(", 0 to {}", count - 1)
+                  : "");
+    };
+    exists("layer", config.guided->layer, config.decoder.layers);
+    exists("head", config.guided->head, config.decoder.heads);
+  }
   require_one_vocabulary(config.share_embeddings, config.source_vocabulary, config.target_vocabulary);
   require_symbols(config.symbols, config.target_vocabulary);
+}
+
+int64_t alignment_layer(const TransformerConfig& config) {
+  return config.guided ? config.guided->layer : std::max<int64_t>(0, config.decoder.layers - 2);
 }
 
 bool has_relative_bias(const TransformerConfig& config, const StackConfig& stack) {
@@ -180,6 +194,10 @@ nlohmann::ordered_json to_json(const TransformerConfig& c) {
   j["normalize_before"] = c.pre_norm;
   j["layer_norm_epsilon"] = c.layer_norm_epsilon;
   j["zero_start_embedding"] = c.zero_start_embedding;
+  if (c.guided) {
+    j["guided_layer"] = c.guided->layer;
+    j["guided_head"] = c.guided->head;
+  }
   return j;
 }
 
@@ -235,6 +253,10 @@ TransformerConfig transformer_from_json(const io::JsonObject& json) {
   c.pre_norm = json.flag("normalize_before", false);
   c.layer_norm_epsilon = json.number("layer_norm_epsilon", 1e-5);
   c.zero_start_embedding = json.flag("zero_start_embedding", false);
+  if (json.has("guided_layer")) {
+    constexpr io::JsonObject::Range any{0, kLargest};
+    c.guided = {json.whole("guided_layer", any), json.whole("guided_head", any, 0)};
+  }
   try {
     validate(c);
   } catch (const Error& error) {

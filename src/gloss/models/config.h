@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,12 @@ struct Symbols {
   int32_t pad = -1;    // <pad>: never produced
   int32_t start = -1;  // what the decoder reads first; <pad> in the models we train
   bool operator==(const Symbols&) const = default;
+};
+
+// A head of a layer of cross-attention.
+struct AttentionHead {
+  int64_t layer = 0, head = 0;
+  bool operator==(const AttentionHead&) const = default;
 };
 
 struct StackConfig {
@@ -48,6 +55,8 @@ struct TransformerConfig {
   // reaches it gets the end symbol at no cost.
   int64_t cap = 512;
   bool forced_end = true;
+  // The head of cross-attention that was guided by word links in training, if one was.
+  std::optional<AttentionHead> guided;
 
   bool operator==(const TransformerConfig&) const = default;
 };
@@ -65,6 +74,9 @@ void require_dropout(std::string_view name, double p);
 void require_one_vocabulary(bool shared, int64_t source, int64_t target);
 void require_symbols(const Symbols& symbols, int64_t vocabulary);
 
+// The layer of cross-attention that aligns words: the guided one, or the last but one (Garg et al. 2019,
+// section 4.1); the last in a model of one layer.
+int64_t alignment_layer(const TransformerConfig& config);
 // Whether a stack has a table of relative positions, which its layers share.
 bool has_relative_bias(const TransformerConfig& config, const StackConfig& stack);
 // How many numbers a model of this configuration has, without making it.

@@ -18,12 +18,14 @@ std::vector<int32_t> most_attended(const Model& model, autograd::Tape<float>& ta
   if (model.attention_layers(AttentionKind::cross) == 0) return positions;
   const auto maps =
       model.attend(tape, source, target, {{AttentionKind::cross}, model.alignment_layer(), false});
+  const std::optional<int64_t> head = model.alignment_head();
+  const int64_t step = head && model.aligns_where_read() ? 1 : 0;
   for (int64_t s = 0; s < target.offsets.count(); ++s) {
-    const int64_t n_k = source.offsets.length(s);
+    const int64_t n_q = target.offsets.length(s), n_k = source.offsets.length(s);
     if (n_k == 0) continue;
-    const std::vector<float> weights = maps.at(0).weights_of(s, std::nullopt, target.offsets.length(s), n_k);
-    for (int64_t i = 0; i < target.offsets.length(s); ++i) {
-      const auto row = weights.begin() + i * n_k;
+    const std::vector<float> weights = maps.at(0).weights_of(s, head, n_q, n_k);
+    for (int64_t i = 0; i < n_q; ++i) {
+      const auto row = weights.begin() + std::min(i + step, n_q - 1) * n_k;
       positions[static_cast<size_t>(target.offsets.begin(s) + i)] =
           static_cast<int32_t>(std::max_element(row, row + n_k) - row);
     }

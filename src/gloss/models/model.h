@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gloss/autograd/tape.h"
+#include "gloss/models/alignment_guide.h"
 #include "gloss/models/attention_map.h"
 #include "gloss/models/cache_memory.h"
 #include "gloss/models/config.h"
@@ -35,9 +37,10 @@ class Model {
   virtual autograd::ParameterSet<float>& parameters() = 0;
   virtual const autograd::ParameterSet<float>& parameters() const = 0;
 
-  // The label-smoothed loss of targets, teacher-forced, times `scale` (nn::projection_cross_entropy).
+  // The label-smoothed loss of targets, teacher-forced (nn::projection_cross_entropy), with that of a guided
+  // head where the objective has one.
   virtual nn::Loss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
-                               double smoothing, double scale) const = 0;
+                               const Objective& objective) const = 0;
   // log P(y_t | y_<t, x) of every target token.
   virtual std::vector<float> log_probabilities(autograd::Tape<float>& tape, const Tokens& source,
                                                const Tokens& target) const = 0;
@@ -47,8 +50,9 @@ class Model {
                                            const Tokens& target, const AttentionRequest& request) const = 0;
   virtual int64_t attention_layers(AttentionKind kind) const = 0;
   virtual int64_t attention_heads(AttentionKind kind) const = 0;  // of a layer
-  // The layer whose cross-attention aligns words best.
+  // The layer whose cross-attention aligns words best, and its head that was guided to; none: their mean.
   virtual int64_t alignment_layer() const = 0;
+  virtual std::optional<int64_t> alignment_head() const = 0;
   // Whether it does so where a target token is read, one step after it was produced.
   virtual bool aligns_where_read() const = 0;
   // A state to search with. The context and the model outlive it; one thread of control uses both.
@@ -63,8 +67,9 @@ class Model {
 // Random numbers by seed, and a <pad> that can never be produced by a softmax of any program.
 void initialise_for_training(Model& model, uint64_t seed);
 
-// For each target token the source position (within its sequence) that the mean of the heads of the alignment
-// layer looked at most where the token was predicted; -1 where there is nothing to look at.
+// For each target token the source position (within its sequence) that the alignment layer, its guided head
+// or the mean of all, looked at most where the token was predicted, or with a guided head where it was guided
+// to; -1 where there is nothing to look at.
 std::vector<int32_t> most_attended(const Model& model, autograd::Tape<float>& tape, const Tokens& source,
                                    const Tokens& target);
 

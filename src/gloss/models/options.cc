@@ -71,6 +71,10 @@ TransformerConfig transformer(const ModelOptions& o, const Vocabularies& vocabul
   config.attention_dropout = o.attention_dropout;
   config.activation_dropout = o.activation_dropout;
   config.zero_start_embedding = true;
+  if (o.guided) {
+    const int64_t layer = o.guided->layer < 0 ? alignment_layer(config) : o.guided->layer;
+    config.guided = {layer, o.guided->head};
+  }
   return config;
 }
 
@@ -91,6 +95,8 @@ RnnSearchConfig recurrent(const ModelOptions& o, const Vocabularies& vocabularie
   config.dropout = o.dropout;
   config.context_dropout = o.context_dropout;
   config.output_dropout = o.output_dropout;
+  if (o.guided && (o.guided->layer > 0 || o.guided->head > 0))
+    throw UsageError("a recurrent model has one layer of attention with one head, 0: that one is guided");
   return config;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,10 @@ struct ModelOptions {
   nn::ResetGate reset_gate = nn::ResetGate::after;
   bool layer_norm = false;
   double context_dropout = 0, output_dropout = 0;
+
+  // The head that word links guide in training: no field of its own, training knows whether there are any.
+  // Layer -1: the one that aligns best by itself.
+  std::optional<AttentionHead> guided;
 
   static constexpr const char* kTransformerGroup = "Transformer";
   static constexpr const char* kRecurrentGroup = "Recurrent model";

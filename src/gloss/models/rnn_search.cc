@@ -78,25 +78,48 @@ class WeightRecord {
     scores_ = Tensor<T>(arena, {offsets_.back()});
   }
   void add(int64_t t, std::span<const int64_t> live, const attention::AdditiveAttended<T>& attended) {
+    Step step{attended.weights.place(), {}};
     for (const int64_t i : live) {
       const int64_t n = sources_.length(i), from = attended.offsets[static_cast<size_t>(i)];
       const int64_t to = offsets_[static_cast<size_t>(i)] + t * n;
       std::copy_n(attended.weights.value().data() + from, n, weights_.data() + to);
       std::copy_n(attended.scores.data() + from, n, scores_.data() + to);
+      step.rows.push_back({from, to, n});
     }
+    steps_.push_back(std::move(step));
   }
-  attention::Attended<T> take(Var<T> context) {
+  attention::Attended<T> take(Tape<T>& tape, Var<T> context) {
     attention::Attended<T> attended;
     attended.output = std::move(context);
-    attended.weights = Var<T>(weights_);
+    // A guided model passes gradients back to the weights of each step.
+    attended.weights = tape.record(weights_, {&steps_.front().weights}, [&] {
+      return [steps = std::move(steps_)](Tape<T>& t, const Tensor<T>& dweights) {
+        for (const Step& step : steps) {
+          const autograd::Slot<T> slot = t.slot(step.weights);
+          if (slot.accumulate == kernels::Accumulate::no) slot.tensor.fill(0);
+          for (const Row& row : step.rows) {
+            for (int64_t j = 0; j < row.n; ++j)
+              slot.tensor.data()[row.from + j] += dweights.data()[row.to + j];
+          }
+        }
+      };
+    });
     attended.scores = scores_;
     attended.offsets = std::move(offsets_);
     return attended;
   }
 
  private:
+  struct Row {
+    int64_t from, to, n;  // in a step's weights, in all, how many
+  };
+  struct Step {
+    Var<T> weights;  // their place
+    std::vector<Row> rows;
+  };
   const Offsets &targets_, &sources_;
   std::vector<int64_t> offsets_;
+  std::vector<Step> steps_;
   Tensor<T> weights_, scores_;
 };
 
@@ -231,7 +254,7 @@ typename RnnSearch<T>::Rows RnnSearch<T>::decode(Tape<T>& tape, const Tokens& in
   const Var<T> context = nn::stack_rows(tape, std::span<const Var<T>>(contexts));
   const Var<T> output = deep_output(tape, nn::stack_rows(tape, std::span<const Var<T>>(states)), y, context);
   if (recorded) {
-    record->entries.push_back({AttentionKind::cross, 0, filed->take(nn::rows(tape, context, order))});
+    record->entries.push_back({AttentionKind::cross, 0, filed->take(tape, nn::rows(tape, context, order))});
     if (record->request.tensors) {
       const Var<T> query = nn::stack_rows(tape, std::span<const Var<T>>(queries));
       record->entries.back().attended.tensors = {{"s", nn::rows(tape, query, order).value()},
@@ -263,11 +286,16 @@ Var<T> RnnSearch<T>::logits(Tape<T>& tape, const Var<T>& output) const {
 }
 
 template <class T>
-nn::Loss<T> RnnSearch<T>::loss(Tape<T>& tape, const Tokens& source, const Tokens& target, double smoothing,
-                               double scale) const {
-  const Rows output = decode(tape, decoder_input(target, config_.symbols.start), encode(tape, source));
-  return nn::projection_cross_entropy(tape, output.rows, tape.use(*output_), tape.use(*output_bias_),
-                                      target.rows, {smoothing, config_.symbols.pad}, scale);
+nn::Loss<T> RnnSearch<T>::loss(Tape<T>& tape, const Tokens& source, const Tokens& target,
+                               const Objective& objective) const {
+  AttentionRecord<T> record = guided_record<T>(objective);
+  const Rows output =
+      decode(tape, decoder_input(target, config_.symbols.start), encode(tape, source), &record);
+  const auto loss =
+      nn::projection_cross_entropy(tape, output.rows, tape.use(*output_), tape.use(*output_bias_),
+                                   target.rows, {objective.smoothing, config_.symbols.pad}, objective.scale);
+  if (!objective.guide) return loss;
+  return guided(tape, loss, record, 1, source, target, objective, false);
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 
 #include "gloss/attention/additive.h"
 #include "gloss/autograd/tape.h"
+#include "gloss/models/alignment_guide.h"
 #include "gloss/models/attention_record.h"
 #include "gloss/models/rnn_search_config.h"
 #include "gloss/nn/gru.h"
@@ -46,9 +47,9 @@ class RnnSearch {
   // Deep output [n, maxout] -> logits [n, V].
   autograd::Var<T> logits(autograd::Tape<T>& tape, const autograd::Var<T>& output) const;
 
-  // As Transformer's.
-  nn::Loss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target, double smoothing,
-                   double scale) const;
+  // As Transformer's; attention is guided where a target token is predicted.
+  nn::Loss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target,
+                   const Objective& objective) const;
   std::vector<T> log_probabilities(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target) const;
 
   // Translating: one token a hypothesis. ids [m] after states s_prev [m, hidden], each over its source, which

@@ -23,8 +23,8 @@ class RnnSearchModel final : public Model {
   autograd::ParameterSet<float>& parameters() override { return network_.parameters(); }
   const autograd::ParameterSet<float>& parameters() const override { return network_.parameters(); }
   nn::Loss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
-                       double smoothing, double scale) const override {
-    return network_.loss(tape, source, target, smoothing, scale);
+                       const Objective& objective) const override {
+    return network_.loss(tape, source, target, objective);
   }
   std::vector<float> log_probabilities(autograd::Tape<float>& tape, const Tokens& source,
                                        const Tokens& target) const override {
@@ -35,6 +35,7 @@ class RnnSearchModel final : public Model {
   int64_t attention_layers(AttentionKind kind) const override { return kind == AttentionKind::cross ? 1 : 0; }
   int64_t attention_heads(AttentionKind) const override { return 1; }
   int64_t alignment_layer() const override { return 0; }
+  std::optional<int64_t> alignment_head() const override { return std::nullopt; }  // there is one
   bool aligns_where_read() const override { return false; }
   std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
   CacheCost cache_cost() const override;

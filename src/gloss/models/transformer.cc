@@ -238,11 +238,15 @@ Tokens Transformer<T>::decoder_input(const Tokens& target) const {
 }
 
 template <class T>
-nn::Loss<T> Transformer<T>::loss(Tape<T>& tape, const Tokens& source, const Tokens& target, double smoothing,
-                                 double scale) const {
-  const Rows states = decode(tape, decoder_input(target), encode(tape, source));
-  return nn::projection_cross_entropy(tape, states.rows, tape.use(*output_), tape.use(*output_bias_),
-                                      target.rows, {smoothing, config_.symbols.pad}, scale);
+nn::Loss<T> Transformer<T>::loss(Tape<T>& tape, const Tokens& source, const Tokens& target,
+                                 const Objective& objective) const {
+  AttentionRecord<T> record = guided_record<T>(objective);
+  const Rows states = decode(tape, decoder_input(target), encode(tape, source), &record);
+  const auto loss =
+      nn::projection_cross_entropy(tape, states.rows, tape.use(*output_), tape.use(*output_bias_),
+                                   target.rows, {objective.smoothing, config_.symbols.pad}, objective.scale);
+  if (!objective.guide) return loss;
+  return guided(tape, loss, record, config_.decoder.heads, source, target, objective, true);
 }
 
 template <class T>

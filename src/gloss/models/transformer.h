@@ -9,6 +9,7 @@
 #include "gloss/attention/multi_head.h"
 #include "gloss/attention/relative_bias.h"
 #include "gloss/autograd/tape.h"
+#include "gloss/models/alignment_guide.h"
 #include "gloss/models/attention_record.h"
 #include "gloss/models/config.h"
 #include "gloss/nn/loss.h"
@@ -40,9 +41,9 @@ class Transformer {
   autograd::Var<T> logits(autograd::Tape<T>& tape, const autograd::Var<T>& states) const;
 
   // Label-smoothed cross-entropy of targets (with end symbols), teacher-forced; see
-  // nn::projection_cross_entropy.
-  nn::Loss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target, double smoothing,
-                   double scale) const;
+  // nn::projection_cross_entropy. A guided head learns where a target token is read.
+  nn::Loss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target,
+                   const Objective& objective) const;
   // log P(y_t | y_<t, x) of every target token.
   std::vector<T> log_probabilities(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target) const;
   // start symbol + target without its last token, sequence by sequence.

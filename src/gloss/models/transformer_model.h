@@ -24,8 +24,8 @@ class TransformerModel final : public Model {
   autograd::ParameterSet<float>& parameters() override { return transformer_.parameters(); }
   const autograd::ParameterSet<float>& parameters() const override { return transformer_.parameters(); }
   nn::Loss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
-                       double smoothing, double scale) const override {
-    return transformer_.loss(tape, source, target, smoothing, scale);
+                       const Objective& objective) const override {
+    return transformer_.loss(tape, source, target, objective);
   }
   std::vector<float> log_probabilities(autograd::Tape<float>& tape, const Tokens& source,
                                        const Tokens& target) const override {
@@ -42,9 +42,10 @@ class TransformerModel final : public Model {
     return kind == AttentionKind::encoder ? config.encoder.heads : config.decoder.heads;
   }
   bool aligns_where_read() const override { return true; }
-  // The last layer but one (Garg et al. 2019, section 4.1); the last in a model of one layer.
-  int64_t alignment_layer() const override {
-    return std::max<int64_t>(0, transformer_.config().decoder.layers - 2);
+  int64_t alignment_layer() const override { return models::alignment_layer(transformer_.config()); }
+  std::optional<int64_t> alignment_head() const override {
+    const auto& guided = transformer_.config().guided;
+    return guided ? std::optional(guided->head) : std::nullopt;
   }
   std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
   CacheCost cache_cost() const override;

@@ -55,4 +55,10 @@ struct Ragged {
 // Token ids of several sequences.
 using Tokens = Ragged<std::vector<int32_t>>;
 
+// A row of a target and a row of its source that belong together; both count through all sequences.
+struct RowLink {
+  int64_t target = 0, source = 0;
+  bool operator==(const RowLink&) const = default;
+};
+
 }  // namespace gloss

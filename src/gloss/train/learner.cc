@@ -64,11 +64,17 @@ Learner::Step Learner::update(const std::vector<data::TokenBatch>& batches, int6
   one.fill(1);
   for (size_t i = 0; i < batches.size(); ++i) {
     Tape<float> tape(context_, Tape<float>::Mode::train, key.with(i));
-    const auto loss = model_->loss(tape, batches[i].source, batches[i].target, options_.label_smoothing,
-                                   1.0 / static_cast<double>(step.tokens));
+    const models::AlignmentGuide guide{{model_->alignment_layer(), model_->alignment_head().value_or(0)},
+                                       batches[i].links,
+                                       options_.guided_weight};
+    const auto loss = model_->loss(tape, batches[i].source, batches[i].target,
+                                   {options_.label_smoothing, 1.0 / static_cast<double>(step.tokens),
+                                    options_.guided ? &guide : nullptr});
     tape.backward(loss.sum, one);
     step.loss += loss.smoothed;
     step.negative_log_likelihood += loss.negative_log_likelihood;
+    step.guided_tokens += loss.guided_tokens;
+    step.guided += loss.guided;
   }
   // The norm is needed for clipping anyway, and no NaN or infinity hides from it.
   step.gradient_norm = norm(context_.pool, parameters.gradients());

@@ -23,6 +23,8 @@ class Learner {
     int64_t tokens = 0;                  // target tokens of all batches
     double loss = 0;                     // label-smoothed, summed over them
     double negative_log_likelihood = 0;  // the same without smoothing
+    int64_t guided_tokens = 0;           // target tokens that have links
+    double guided = 0;                   // their attention's cross-entropy, summed
     double gradient_norm = 0;            // before clipping; infinite where Adam could not square what is left
     bool finite() const;                 // neither NaN nor infinity anywhere
   };

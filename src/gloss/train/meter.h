@@ -31,8 +31,7 @@ class Meter {
   TrainLog& log_;
   const Clock clock_;
   double since_ = clock_();
-  double loss_ = 0, negative_log_likelihood_ = 0;
-  int64_t tokens_ = 0;
+  Learner::Step sum_;
 };
 
 // The epoch that people count: from 1, and the one that just ended at its end.

@@ -21,6 +21,7 @@ struct TrainOptions : models::ModelOptions {
   // Files.
   std::vector<std::string> train, valid;  // source and target
   std::string output;
+  std::string guided_alignment;  // word links of the training text; "": none
   bool overwrite = false;
   bool replace_invalid = false;
 
@@ -38,6 +39,10 @@ struct TrainOptions : models::ModelOptions {
   bool joint = true;
   double character_coverage = 1;
   int64_t max_length = 256;
+
+  // Guided attention.
+  int64_t guided_layer = -1, guided_head = 0;  // -1: the layer that aligns best by itself
+  double guided_weight = 0.1;
 
   // Optimisation.
   int64_t batch_tokens = 4096;
@@ -88,6 +93,20 @@ struct TrainOptions : models::ModelOptions {
           self.valid_metric);
 
     models::ModelOptions::fields(self, visit);
+
+    visit(Field("guided-alignment", "FILE", "word links of the training text (\"0-0 1-2\" a line) to learn")
+              .group("Guided attention"),
+          self.guided_alignment);
+    visit(Field("guided-layer", "N", "whose cross-attention learns them; -1: the one that aligns best")
+              .range(-1, 1000)
+              .group("Guided attention"),
+          self.guided_layer);
+    visit(Field("guided-head", "N", "of that layer").range(0, 1 << 24).group("Guided attention"),
+          self.guided_head);
+    visit(Field("guided-weight", "W", "of their cross-entropy beside the loss of the translation")
+              .range(0, 1000)
+              .group("Guided attention"),
+          self.guided_weight);
 
     visit(Field("vocab-size", "N", "pieces of the vocabulary").range(8, 1e6).group("Text"), self.vocab_size);
     visit(Field("segmentation", "S", "kind of pieces")

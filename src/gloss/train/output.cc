@@ -11,6 +11,7 @@
 #include "gloss/io/atomic_file.h"
 #include "gloss/io/json_file.h"
 #include "gloss/io/options_json.h"
+#include "gloss/train/setup.h"
 
 namespace gloss::train {
 
@@ -82,8 +83,13 @@ std::optional<std::string> OutputFolder::difference(const nlohmann::json& saved)
       before = saved.at(key);
     } else if (built_in.contains(key)) {  // an option newer than the run was at its built-in value then
       before = built_in.at(key);
+    } else if (key == kWordLinks) {
+      before = "";
     }
     if (before == now) continue;
+    if (key == kWordLinks)
+      return fmt::format("{} holds a run with other word links (--guided-alignment) than this command's",
+                         path_.string());
     if (key.ends_with("_text"))
       return fmt::format("{} holds a run on another {} text than this command names (the lines differ)",
                          path_.string(), key.substr(0, key.find('_')));

@@ -74,6 +74,7 @@ class Run {
   const std::atomic<bool>& stop_;
   const Clock clock_;
   const data::ParallelCorpus corpus_, validation_corpus_;
+  const std::optional<data::WordLinks> links_;
   OutputFolder output_;
   const text::Tokenizer tokenizer_;
   // What works.
@@ -90,6 +91,11 @@ class Run {
   double started_ = clock_(), last_save_ = started_;
 };
 
+std::optional<data::WordLinks> links_of(const TrainOptions& options, const data::ParallelCorpus& corpus) {
+  if (!options.guided) return std::nullopt;
+  return std::optional<data::WordLinks>(std::in_place, options.guided_alignment, corpus);
+}
+
 Run::Run(const TrainOptions& options, Reporter& reporter, const std::atomic<bool>& stop, Clock clock)
     : options_(options),
       reporter_(reporter),
@@ -97,12 +103,14 @@ Run::Run(const TrainOptions& options, Reporter& reporter, const std::atomic<bool
       clock_(std::move(clock)),
       corpus_(options_.train[0], options_.train[1], invalid_utf8(options_)),
       validation_corpus_(options_.valid[0], options_.valid[1], invalid_utf8(options_)),
-      output_(options_, identity(options_, corpus_.fingerprint(), validation_corpus_.fingerprint())),
+      links_(links_of(options_, corpus_)),
+      output_(options_, identity(options_, {corpus_.fingerprint(), validation_corpus_.fingerprint(),
+                                            links_ ? links_->fingerprint() : ""})),
       tokenizer_(output_.continues() ? text::Tokenizer::load(output_.path())
                                      : make_tokenizer(options_, corpus_.pairs(), reporter)),
       context_(static_cast<int>(options_.threads)),
       learner_(options_, affordable(options_, model_config(options_, tokenizer_), corpus_.pairs()), context_),
-      stream_(corpus_, tokenizer_, batch_options(options_)),
+      stream_(corpus_, tokenizer_, batch_options(options_), links_ ? &*links_ : nullptr),
       validation_(validation_corpus_, tokenizer_, options_.batch_tokens,
                   options_.valid_metric == ValidMetric::bleu) {
   const auto& parameters = learner_.model().parameters();

@@ -33,6 +33,12 @@ TrainOptions resolve(Typed<TrainOptions> options) {
   } else if (o.preset != "tiny") {
     options.suggest(o.learning_rate, o.preset == "small" || o.preset == "rnn-small" ? 1e-3 : 5e-4);
   }
+  if (!o.guided_alignment.empty()) o.guided = {o.guided_layer, o.guided_head};
+  for (const char* name : {"guided-layer", "guided-head", "guided-weight"}) {
+    if (options.typed.contains(name) && !o.guided)
+      throw UsageError(
+          fmt::format("--{} says how to learn word links: give --guided-alignment FILE too", name));
+  }
   if (o.threads == 0) o.threads = std::max(1u, std::thread::hardware_concurrency());
   return o;
 }
@@ -74,15 +80,16 @@ models::ModelConfig model_config(const TrainOptions& options, const text::Tokeni
                                      {target.end_id(), target.pad_id(), target.pad_id()}});
 }
 
-std::string identity(const TrainOptions& options, const std::string& corpus, const std::string& validation) {
+std::string identity(const TrainOptions& options, const Fingerprints& texts) {
   nlohmann::ordered_json j = io::options_to_json(options);
   for (const char* may_change :
        {"train", "valid", "output", "overwrite", "replace_invalid", "minutes", "max_updates", "max_epochs",
-        "patience", "save_every", "threads", "preset", "paper"}) {
+        "patience", "save_every", "threads", "preset", "paper", "guided_alignment"}) {
     j.erase(may_change);
   }
-  j["training_text"] = corpus;
-  j["validation_text"] = validation;
+  j["training_text"] = texts.training;
+  j["validation_text"] = texts.validation;
+  j[kWordLinks] = texts.links;
   return j.dump(2);
 }
 

@@ -24,8 +24,13 @@ text::Tokenizer make_tokenizer(const TrainOptions& options, int64_t pairs, Repor
 models::ModelConfig model_config(const TrainOptions& options, const text::Tokenizer& tokenizer);
 
 // What a continued run has to have in common with its beginning, as a JSON text: every option, presets and
-// --paper filled in, but limits, threads and file names, and fingerprints of both texts.
-std::string identity(const TrainOptions& options, const std::string& corpus, const std::string& validation);
+// --paper filled in, but limits, threads and file names, and fingerprints of the texts and of word links.
+inline constexpr const char* kWordLinks =
+    "word_links";  // "" where there are none, or not given: an older run
+struct Fingerprints {
+  std::string training, validation, links;
+};
+std::string identity(const TrainOptions& options, const Fingerprints& texts);
 
 // Bytes that training on so many pairs takes, estimated: parameters with gradients and moments, and the
 // activations of a batch.

@@ -1,17 +1,28 @@
-#include "gloss/decode/words.h"
+#include "gloss/text/words.h"
 
 #include <algorithm>
 
 #include "gloss/base/error.h"
-#include "gloss/evaluate/alignment.h"
 #include "gloss/text/segmenter.h"
 
-namespace gloss::decode {
+namespace gloss::text {
 
-Words words_of(std::string_view line, std::span<const text::EncodedLine::Span> spans) {
-  const auto texts = evaluate::words_of(line);
+std::vector<std::string_view> words_of(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t";
+  std::vector<std::string_view> words;
+  size_t begin = line.find_first_not_of(kBlanks);
+  while (begin != std::string_view::npos) {
+    const size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
+    begin = line.find_first_not_of(kBlanks, end);
+  }
+  return words;
+}
+
+Words words_of(std::string_view line, std::span<const EncodedLine::Span> spans) {
+  const auto texts = words_of(line);
   Words words{{texts.begin(), texts.end()}, {}};
-  for (const text::EncodedLine::Span& span : spans) {
+  for (const EncodedLine::Span& span : spans) {
     require(0 <= span.begin && span.begin <= span.end && span.end <= static_cast<int64_t>(line.size()),
             "a piece from byte {} to {} is not inside a line of {} bytes", span.begin, span.end, line.size());
     // The first word that is not wholly before the piece.
@@ -23,7 +34,7 @@ Words words_of(std::string_view line, std::span<const text::EncodedLine::Span> s
   return words;
 }
 
-Words words_of(const text::Vocabulary& vocabulary, std::span<const int32_t> ids) {
+Words words_of(const Vocabulary& vocabulary, std::span<const int32_t> ids) {
   Words words;
   bool begins = true;  // the next text begins a word
   for (const int32_t id : ids) {
@@ -32,8 +43,8 @@ Words words_of(const text::Vocabulary& vocabulary, std::span<const int32_t> ids)
       continue;
     }
     std::string_view piece = vocabulary.piece(id);
-    if (piece.starts_with(text::kSpaceMark)) {
-      piece.remove_prefix(text::kSpaceMark.size());
+    if (piece.starts_with(kSpaceMark)) {
+      piece.remove_prefix(kSpaceMark.size());
       begins = true;
     }
     // A mark alone stands with the word behind it.
@@ -45,4 +56,4 @@ Words words_of(const text::Vocabulary& vocabulary, std::span<const int32_t> ids)
   return words;
 }
 
-}  // namespace gloss::decode
+}  // namespace gloss::text
