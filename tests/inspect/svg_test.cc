@@ -25,7 +25,7 @@ TEST(TidySvg, NumbersNamesInOrderBehindAHash) {
 
 TEST(TidySvg, ShortensDecimalsButThoseOfAMatrix) {
   EXPECT_EQ(tidy_svg("<p d=\"M 1.23456789 -0.98765 L 12 3.5 L 100.0001 0.00123456\"/>", ""),
-            "<p d=\"M 1.23 -0.99 L 12 3.5 L 100 0\"/>");
+            "<p d=\"m1.23-.99l10.77 4.49 88-3.5\"/>");
   EXPECT_EQ(tidy_svg("<p t=\"matrix(0.7071068,0.001234,1)\" x=\"0.7071068\"/>", ""),
             "<p t=\"matrix(0.7071068,0.001234,1)\" x=\"0.71\"/>");
   EXPECT_EQ(tidy_svg("a. b.c 1. matrix(", ""), "a. b.c 1. matrix(");
@@ -35,7 +35,7 @@ TEST(TidySvg, WritesColoursInEightBits) {
   for (int i = 0; i < 256; ++i) {
     const std::string percent = fmt::format("{:.6f}", i / 2.55);  // as cairo writes it
     EXPECT_EQ(tidy_svg("<p style=\"fill:rgb(" + percent + "%,100%,0%);\"/>", ""),
-              fmt::format("<p style=\"fill:#{:02x}ff00;\"/>", i));
+              fmt::format("<p fill=\"#{:02x}ff00\"/>", i));
   }
   EXPECT_EQ(tidy_svg("rgb(", ""), "#000000");
 }
@@ -44,7 +44,18 @@ TEST(TidySvg, LeavesOutWhatGoesWithoutSaying) {
   EXPECT_EQ(
       tidy_svg("<p style=\"stroke:none;\" d=\"\"/><p style=\"fill-rule:nonzero;fill:red;fill-opacity:1;\"/>",
                ""),
-      "<p d=\"\"/><p style=\"fill:red;\"/>");
+      "<p d=\"\"/><p fill=\"red\"/>");
+  EXPECT_EQ(tidy_svg("<p style=\" fill:none;stroke:red;\"/><p style=\"fill\"/>", ""),
+            "<p style=\"fill:none;stroke:red;\"/><p style=\"fill\"/>");
+}
+
+TEST(TidySvg, UsesOutlinesOfGlyphsAsTheyAre) {
+  const std::string open = "<symbol overflow=\"visible\" id=\"glyph0-1\">\n", close = "</symbol>\n";
+  EXPECT_THAT(tidy_svg(open + "<path style=\"stroke:none;\" d=\"M 1 2 L 3 4 \"/>\n" + close + "<g/>", ""),
+              ::testing::MatchesRegex("<path id=\"[a-z]{4}-g0-1\" d=\"m1 2l2 2\"/>\n<g/>"));
+  // What is more than an outline stays.
+  for (const char* inside : {"<image/>\n", "<path d=\"\"/>\n<path d=\"\"/>\n", "<path d=\"\"></path>\n", ""})
+    EXPECT_THAT(tidy_svg(open + inside + close, ""), HasSubstr(inside + close)) << inside;
 }
 
 TEST(TidySvg, PutsTheTitleFirst) {

@@ -104,10 +104,12 @@ void draw_rectangles(Canvas& canvas, const Places& places, const CellGrid& grid,
   for (const auto& [level, boxes] : by_level) canvas.fill(boxes, colour_of(level, style.theme));
 }
 
-// Several pixels a place, so that viewers which smooth images leave its middle alone.
+// Several pixels a place, so that viewers which smooth images leave its middle alone; more would be bytes
+// only.
 void draw_image(Canvas& canvas, const Places& places, const CellGrid& grid, const CellStyle& style) {
   const auto factor = [](double length) {
-    return std::max<int64_t>(1, std::lround(length * Canvas::kPixelsPerPoint));
+    constexpr int64_t kMost = 3;
+    return std::clamp<int64_t>(std::lround(length * Canvas::kPixelsPerPoint), 1, kMost);
   };
   const int64_t across = factor(grid.width * static_cast<double>(grid.pooled_columns));
   const int64_t down = factor(grid.height * static_cast<double>(grid.pooled_rows));
@@ -232,11 +234,12 @@ void draw_cells(Canvas& canvas, const Cells& cells, const CellGrid& grid, const 
   const Box box = grid.box();
   if (is_ruled(grid)) {
     // On whole pixels of a PNG, as all edges of cells are.
-    const Colour rule = mix(page.page, page.faint, 0.7);
+    std::vector<Box> rules;
     for (int64_t column = 1; column < grid.columns; ++column)
-      canvas.fill(Box{box.x + grid.width * static_cast<double>(column), box.y, kHair, box.height}, rule);
+      rules.push_back({box.x + grid.width * static_cast<double>(column), box.y, kHair, box.height});
     for (int64_t row = 1; row < grid.rows; ++row)
-      canvas.fill(Box{box.x, box.y + grid.height * static_cast<double>(row), box.width, kHair}, rule);
+      rules.push_back({box.x, box.y + grid.height * static_cast<double>(row), box.width, kHair});
+    canvas.fill(rules, mix(page.page, page.faint, 0.7));
   }
   canvas.frame({box.x - kHair / 2, box.y - kHair / 2, box.width + kHair, box.height + kHair},
                {page.soft, kHair});

@@ -14,7 +14,7 @@ namespace {
 constexpr double kMargin = 12;
 constexpr Font kTitleFont{11, true}, kNameFont{9}, kLegendFont{8};
 constexpr double kTitleLine = 17, kNameLine = 13, kLegendLine = 12;  // heights of lines in these fonts
-constexpr double kTick = 3;
+constexpr double kTick = 3, kThin = 0.5;                             // a tick's length and width
 // From the middle of the letters to the baseline, in sizes of the font.
 constexpr double kMiddle = 0.36;
 
@@ -210,17 +210,20 @@ double Painting::label_height() const {
 }
 
 void Painting::draw_row_labels(double left, double top) {
+  std::vector<Box> ticks;
   for (size_t i = 0; i < rows_.texts.size(); ++i) {
     const double middle =
         top + (static_cast<double>(static_cast<int64_t>(i) * rows_.step) + 0.5) * cells_.height;
     canvas_.draw(rows_.texts[i], {left - kTick - 2, middle + kMiddle * rows_.font.size}, Anchor::end,
                  page_.text);
-    if (rows_.step > 1) canvas_.line({left - kTick, middle}, {left - 0.5, middle}, {page_.soft, 0.5});
+    if (rows_.step > 1) ticks.push_back({left - kTick, middle - kThin / 2, kTick - kThin, kThin});
   }
+  if (!ticks.empty()) canvas_.fill(ticks, page_.soft);
 }
 
 void Painting::draw_column_labels(double left, double top) {
   const double size = columns_.font.size;
+  std::vector<Box> ticks;
   for (size_t i = 0; i < columns_.texts.size(); ++i) {
     const double middle =
         left + (static_cast<double>(static_cast<int64_t>(i) * columns_.step) + 0.5) * cells_.width;
@@ -237,8 +240,9 @@ void Painting::draw_column_labels(double left, double top) {
       grow(place.x + columns_.texts[i].width() * std::numbers::sqrt2 / 2 + size / 2, 0);
     }
     canvas_.draw(columns_.texts[i], place, anchor, page_.text, columns_.angle);
-    if (columns_.step > 1) canvas_.line({middle, top - kTick}, {middle, top - 0.5}, {page_.soft, 0.5});
+    if (columns_.step > 1) ticks.push_back({middle - kThin / 2, top - kTick, kThin, kTick - kThin});
   }
+  if (!ticks.empty()) canvas_.fill(ticks, page_.soft);
 }
 
 // Axes and, in a grid, what each row and column of maps is.

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <map>
 
+#include "gloss/inspect/svg_path.h"
+
 namespace gloss::inspect {
 namespace {
 
@@ -136,12 +138,66 @@ std::string with_short_colours(std::string_view svg) {
   }
 }
 
+// Applies `shortened` to what stands between `begin` and the next quotation mark.
+template <class F>
+std::string with_values(std::string_view svg, std::string_view begin, F shortened) {
+  std::string out;
+  while (true) {
+    const size_t at = svg.find(begin);
+    const size_t end = at == std::string_view::npos ? at : svg.find('"', at + begin.size());
+    if (end == std::string_view::npos) return out.append(svg);
+    out.append(svg.substr(0, at)).append(shortened(svg.substr(at + begin.size(), end - at - begin.size())));
+    svg.remove_prefix(end + 1);
+  }
+}
+
+std::string with_short_paths(std::string_view svg) {
+  constexpr std::string_view kPath = " d=\"";
+  return with_values(svg, kPath,
+                     [&](std::string_view path) { return std::string(kPath) + short_path(path) + '"'; });
+}
+
+// A style of one property, such as style="fill:red;", as an attribute, fill="red"; one of none is left out.
+std::string with_short_styles(std::string_view svg) {
+  return with_values(svg, " style=\"", [&](std::string_view style) -> std::string {
+    style.remove_prefix(std::min(style.find_first_not_of(' '), style.size()));
+    if (style.empty()) return "";
+    const size_t colon = style.find(':'), end = style.find(';');
+    if (colon < end && end + 1 == style.size())
+      return fmt::format(" {}=\"{}\"", style.substr(0, colon), style.substr(colon + 1, end - colon - 1));
+    return fmt::format(" style=\"{}\"", style);
+  });
+}
+
+// Cairo wraps the outline of each glyph in a <symbol>; an outline can be used as it is.
+std::string with_bare_glyphs(std::string_view svg) {
+  constexpr std::string_view kSymbol = "<symbol overflow=\"visible\"", kPath = ">\n<path",
+                             kEnd = "/>\n</symbol>";
+  std::string out;
+  while (true) {
+    const size_t at = svg.find(kSymbol);
+    if (at == std::string_view::npos) return out.append(svg);
+    const size_t begin = at + kSymbol.size();
+    const size_t path = std::min(svg.find('>', begin), svg.size());
+    const size_t end = std::min(svg.find("/>", path), svg.size());
+    out.append(svg.substr(0, at));
+    if (svg.substr(path).starts_with(kPath) && svg.substr(end).starts_with(kEnd)) {
+      const size_t attributes = path + kPath.size();
+      out.append("<path").append(svg.substr(begin, path - begin));
+      out.append(svg.substr(attributes, end - attributes)).append("/>");
+      svg.remove_prefix(end + kEnd.size());
+    } else {
+      out.append(kSymbol);
+      svg.remove_prefix(begin);
+    }
+  }
+}
+
 // What cairo says of each shape though it goes without saying.
 std::string without_defaults(std::string svg) {
   for (const std::string_view said : {"fill-rule:nonzero;", "fill-opacity:1;", "stroke:none;",
                                       "stroke-opacity:1;", "stroke-linecap:butt;", "stroke-linejoin:miter;"})
     erase_all(svg, said);
-  erase_all(svg, " style=\"\"");
   return svg;
 }
 
@@ -152,6 +208,7 @@ std::string tidy_svg(std::string_view svg, std::string_view title) {
   // The hash is taken of what does not change from one run to the next.
   const std::string prefix = four_letters(renamed(out, "") + std::string(title));
   out = without_defaults(with_short_colours(renamed(out, prefix)));
+  out = with_bare_glyphs(with_short_styles(with_short_paths(out)));
   const size_t root = out.find("<svg");
   const size_t end = root == std::string::npos ? root : out.find('>', root);
   if (end == std::string::npos || title.empty()) return out;
