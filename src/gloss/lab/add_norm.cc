@@ -6,6 +6,7 @@
 
 #include "gloss/inspect/chart.h"
 #include "gloss/lab/drawn.h"
+#include "gloss/lab/numbers.h"
 #include "gloss/nn/add_norm.h"
 #include "gloss/nn/feed_forward.h"
 

@@ -4,6 +4,7 @@
 
 #include "gloss/attention/additive.h"
 #include "gloss/inspect/heat_map.h"
+#include "gloss/lab/drawn.h"
 #include "gloss/lab/numbers.h"
 #include "gloss/nn/linear.h"
 #include "gloss/nn/vanilla_rnn.h"
@@ -22,11 +23,11 @@ Drawn draw(Arena& arena, const Additive::Options& options) {
   const RandomKey key(static_cast<uint64_t>(options.seed));
   // Sums of d_s and of d_h terms have about variance 1, so that the tanh bends and does not saturate.
   const auto deviation = [](int64_t width) { return 1 / std::sqrt(static_cast<double>(width)); };
-  return {Var<double>(normals(arena, {options.queries, options.d_s}, key.with("s"))),
-          Var<double>(normals(arena, {options.n, options.d_h}, key.with("h"))),
-          Var<double>(normals(arena, {options.d_a, options.d_s}, key.with("W_a"), deviation(options.d_s))),
-          Var<double>(normals(arena, {options.d_a, options.d_h}, key.with("U_a"), deviation(options.d_h))),
-          Var<double>(normals(arena, {options.d_a}, key.with("v_a")))};
+  return {Var<double>(drawn(arena, {options.queries, options.d_s}, key.with("s"))),
+          Var<double>(drawn(arena, {options.n, options.d_h}, key.with("h"))),
+          Var<double>(drawn(arena, {options.d_a, options.d_s}, key.with("W_a"), deviation(options.d_s))),
+          Var<double>(drawn(arena, {options.d_a, options.d_h}, key.with("U_a"), deviation(options.d_h))),
+          Var<double>(drawn(arena, {options.d_a}, key.with("v_a")))};
 }
 
 // e_ij and z_ij = tanh(W_a s_i + U_a h_j) written down, number by number.
@@ -152,8 +153,8 @@ void claim_recurrence(Report& report, Tape<double>& tape, const Drawn& x, const 
       expected.push_back(reference.scores[static_cast<size_t>(i * n + n - 1 - j)]);
   }
   const RandomKey key(7);
-  const Var<double> W_x(normals(tape.context().arena, {d_h, d_h}, key.with("W_x"), 0.5)),
-      W_h(normals(tape.context().arena, {d_h, d_h}, key.with("W_h"), 0.5));
+  const Var<double> W_x(drawn(tape.context().arena, {d_h, d_h}, key.with("W_x"), 0.5)),
+      W_h(drawn(tape.context().arena, {d_h, d_h}, key.with("W_h"), 0.5));
   const auto last_state = [&](const Var<double>& h) {
     Var<double> state(Tensor<double>::zeros(tape.context().arena, {1, d_h}));
     for (int64_t t = 0; t < n; ++t)

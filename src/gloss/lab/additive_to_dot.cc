@@ -5,6 +5,7 @@
 #include "gloss/attention/additive.h"
 #include "gloss/attention/scaled_dot_product.h"
 #include "gloss/inspect/heat_map.h"
+#include "gloss/lab/drawn.h"
 #include "gloss/lab/numbers.h"
 #include "gloss/nn/linear.h"
 
@@ -46,11 +47,11 @@ Report AdditiveToDot::run(const Options& options, Ingredient ingredient) {
   Arena& arena = context.arena;
   const RandomKey key(static_cast<uint64_t>(options.seed));
   const auto matrix = [&](const char* name, int64_t out, int64_t in) {
-    return Var<double>(normals(arena, {out, in}, key.with(name), 1 / std::sqrt(static_cast<double>(in))));
+    return Var<double>(drawn(arena, {out, in}, key.with(name), 1 / std::sqrt(static_cast<double>(in))));
   };
-  const Var<double> s(normals(arena, {options.queries, options.d_s}, key.with("s"))),
-      h(normals(arena, {options.n, options.d_h}, key.with("h"))),
-      v_a(normals(arena, {options.d}, key.with("v_a")));
+  const Var<double> s(drawn(arena, {options.queries, options.d_s}, key.with("s"))),
+      h(drawn(arena, {options.n, options.d_h}, key.with("h"))),
+      v_a(drawn(arena, {options.d}, key.with("v_a")));
   const Var<double> W_a = matrix("W_a", options.d, options.d_s), U_a = matrix("U_a", options.d, options.d_h),
                     W_v = matrix("W_v", options.d_v, options.d_h);
   const Offsets queries({0, options.queries}), sources({0, options.n});

@@ -5,6 +5,7 @@
 
 #include "gloss/attention/scaled_dot_product.h"
 #include "gloss/inspect/chart.h"
+#include "gloss/lab/drawn.h"
 #include "gloss/lab/numbers.h"
 #include "gloss/nn/linear.h"
 
@@ -102,8 +103,8 @@ inspect::Chart show_angles(Report& report, Tape<double>& tape) {
 void claim_conventions(Report& report, Tape<double>& tape, const DotProduct::Options& options,
                        const RandomKey& key) {
   const int64_t n = options.queries, d = options.d_model, d_k = options.d_k;
-  const Tensor<double> stored = normals(tape.context().arena, {d_k, d}, key.with("W_Q")),
-                       x = normals(tape.context().arena, {n, d}, key.with("x"));
+  const Tensor<double> stored = drawn(tape.context().arena, {d_k, d}, key.with("W_Q")),
+                       x = drawn(tape.context().arena, {n, d}, key.with("x"));
   const std::vector<double> W_Q = transposed(stored.values(), static_cast<size_t>(d));  // [d, d_k]
   std::vector<double> as_rows(static_cast<size_t>(n * d_k)), as_columns(static_cast<size_t>(d_k * n));
   for (int64_t i = 0; i < n; ++i) {
@@ -130,9 +131,9 @@ Report DotProduct::run(const Options& options, Ingredient ingredient) {
   Context context(1);
   Tape<double> tape(context);
   const RandomKey key(static_cast<uint64_t>(options.seed));
-  const Tensor<double> q = normals(context.arena, {options.queries, options.d_k}, key.with("q")),
-                       k = normals(context.arena, {options.keys, options.d_k}, key.with("k")),
-                       v = normals(context.arena, {options.keys, options.d_k}, key.with("v"));
+  const Tensor<double> q = drawn(context.arena, {options.queries, options.d_k}, key.with("q")),
+                       k = drawn(context.arena, {options.keys, options.d_k}, key.with("k")),
+                       v = drawn(context.arena, {options.keys, options.d_k}, key.with("v"));
   const auto keys = static_cast<size_t>(options.keys);
   const double root = std::sqrt(static_cast<double>(options.d_k));
   Report report;

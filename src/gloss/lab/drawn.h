@@ -1,11 +1,8 @@
-// What experiments are made of: drawn matrices and sentences, small Transformers, and how far numbers differ.
+// What experiments are made of: drawn matrices and sentences, and small Transformers.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <span>
 #include <string>
 
 #include "gloss/autograd/parameter.h"
@@ -16,7 +13,7 @@
 
 namespace gloss::lab {
 
-// Normal numbers of mean 0.
+// Independent normal numbers of mean 0.
 inline Tensor<double> drawn(Arena& arena, Shape shape, const RandomKey& key, double deviation = 1) {
   const Tensor<double> tensor(arena, shape);
   for (int64_t i = 0; i < tensor.size(); ++i)
@@ -27,28 +24,6 @@ inline Tensor<double> drawn(Arena& arena, Shape shape, const RandomKey& key, dou
 // Glorot and Bengio 2010, as layers begin: a weight [out, in] of variance 2 / (in + out).
 inline Tensor<double> drawn_weight(Arena& arena, int64_t out, int64_t in, const RandomKey& key) {
   return drawn(arena, {out, in}, key, std::sqrt(2.0 / static_cast<double>(in + out)));
-}
-
-// The largest |a_i - b_i|; infinite where the sizes differ or a number is NaN.
-template <class T>
-double largest_difference(std::span<T> a, std::span<T> b) {
-  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, difference);
-  }
-  return largest;
-}
-template <class T>
-double largest_difference(const Tensor<T>& a, const Tensor<T>& b) {
-  return largest_difference(a.values(), b.values());
-}
-// Of one row.
-template <class T>
-double row_difference(const Tensor<T>& a, const Tensor<T>& b, int64_t i) {
-  return largest_difference(a.slice_rows(i, 1), b.slice_rows(i, 1));
 }
 
 // Token 0 is </s> and token 1 the start symbol; words are those from kFirstWord on.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "gloss/attention/kernel_regression.h"
+#include "gloss/base/random.h"
 #include "gloss/inspect/chart.h"
 #include "gloss/lab/csv.h"
 #include "gloss/lab/numbers.h"

@@ -6,6 +6,7 @@
 
 #include "gloss/attention/scaled_dot_product.h"
 #include "gloss/inspect/heat_map.h"
+#include "gloss/lab/drawn.h"
 #include "gloss/lab/numbers.h"
 
 namespace gloss::lab {
@@ -79,8 +80,8 @@ void fill_rows(const Tensor<double>& x, int64_t first, double value) {
 }
 
 Heads draw_heads(Context& context, int64_t n, int64_t d_k, const RandomKey& key) {
-  return {normals(context.arena, {n, d_k}, key.with("q")), normals(context.arena, {n, d_k}, key.with("k")),
-          normals(context.arena, {n, d_k}, key.with("v"))};
+  return {drawn(context.arena, {n, d_k}, key.with("q")), drawn(context.arena, {n, d_k}, key.with("k")),
+          drawn(context.arena, {n, d_k}, key.with("v"))};
 }
 
 // Of the outputs of query 0 to t, how many rows move when every token behind t is another one?

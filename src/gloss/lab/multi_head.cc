@@ -4,6 +4,7 @@
 
 #include "gloss/attention/multi_head.h"
 #include "gloss/inspect/heat_map.h"
+#include "gloss/lab/drawn.h"
 #include "gloss/lab/numbers.h"
 #include "gloss/lab/two_relations.h"
 #include "gloss/nn/linear.h"
@@ -82,8 +83,8 @@ void show_shapes(Report& report, const MultiHead::Options& options) {
   const int64_t n = options.n, b = options.batch, h = options.heads, d_model = options.d_model,
                 d_k = d_model / h;
   Layer layer(options);
-  const Tensor<double> x = normals(layer.context.arena, {b * n, d_model},
-                                   RandomKey(static_cast<uint64_t>(options.seed)).with("x"));
+  const Tensor<double> x =
+      drawn(layer.context.arena, {b * n, d_model}, RandomKey(static_cast<uint64_t>(options.seed)).with("x"));
   const auto all = layer(x, n), one = layer(x.slice_rows(0, n), n);
   const Steps steps = written_down(all, n, h);
 

@@ -1,4 +1,4 @@
-// What experiments share: random matrices, and how far two results are apart.
+// What experiments share: numbers written down plainly, and how far two results are apart.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "gloss/base/random.h"
 #include "gloss/tensor/tensor.h"
 
 namespace gloss::lab {
-
-// Independent normal numbers of mean 0.
-inline Tensor<double> normals(Arena& arena, Shape shape, const RandomKey& key, double deviation = 1) {
-  const Tensor<double> x(arena, shape);
-  for (int64_t i = 0; i < x.size(); ++i) x.data()[i] = deviation * key.normal(static_cast<uint64_t>(i));
-  return x;
-}
 
 inline bool same_bits(std::span<const double> a, std::span<const double> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
@@ -38,6 +30,13 @@ inline double largest_difference(std::span<const double> a, std::span<const doub
     largest = std::isnan(difference) ? kInfinite : std::max(largest, difference);
   }
   return largest;
+}
+inline double largest_difference(const Tensor<double>& a, const Tensor<double>& b) {
+  return largest_difference(a.values(), b.values());
+}
+// Of row i.
+inline double row_difference(const Tensor<double>& a, const Tensor<double>& b, int64_t i) {
+  return largest_difference(a.slice_rows(i, 1), b.slice_rows(i, 1));
 }
 
 inline double dot(std::span<const double> a, std::span<const double> b) {

@@ -8,6 +8,7 @@
 #include "gloss/attention/multi_head.h"
 #include "gloss/inspect/heat_map.h"
 #include "gloss/lab/drawn.h"
+#include "gloss/lab/numbers.h"
 #include "gloss/nn/embedding.h"
 #include "gloss/nn/linear.h"
 #include "gloss/nn/positions.h"

@@ -5,6 +5,7 @@
 
 #include "gloss/attention/scaled_dot_product.h"
 #include "gloss/inspect/chart.h"
+#include "gloss/lab/drawn.h"
 #include "gloss/lab/numbers.h"
 
 namespace gloss::lab {
@@ -157,9 +158,9 @@ Report Saturation::run(const Options& options, Ingredient ingredient) {
     for (int64_t done = 0; done < options.samples; done += kChunk) {
       const int64_t samples = std::min(kChunk, options.samples - done);
       const RandomKey part = key.with(static_cast<uint64_t>(done));
-      const Draw x{normals(context.arena, {samples, d_k}, part.with("q")),
-                   normals(context.arena, {samples * options.keys, d_k}, part.with("k")),
-                   normals(context.arena, {samples * options.keys, 1}, part.with("v"))};
+      const Draw x{drawn(context.arena, {samples, d_k}, part.with("q")),
+                   drawn(context.arena, {samples * options.keys, d_k}, part.with("k")),
+                   drawn(context.arena, {samples * options.keys, 1}, part.with("v"))};
       attend(context, x, false, reached[0]);
       attend(context, x, ingredient == Ingredient::kept, reached[1]);
     }

@@ -5,6 +5,7 @@
 
 #include "gloss/inspect/heat_map.h"
 #include "gloss/lab/drawn.h"
+#include "gloss/lab/numbers.h"
 #include "gloss/models/transformer.h"
 #include "gloss/nn/linear.h"
 

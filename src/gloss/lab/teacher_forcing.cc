@@ -7,6 +7,7 @@
 
 #include "gloss/inspect/heat_map.h"
 #include "gloss/lab/drawn.h"
+#include "gloss/lab/numbers.h"
 #include "gloss/models/transformer.h"
 
 namespace gloss::lab {

@@ -2,7 +2,7 @@
 
 #include "gloss/attention/multi_head.h"
 #include "gloss/kernels/adam.h"
-#include "gloss/lab/numbers.h"
+#include "gloss/lab/drawn.h"
 
 namespace gloss::lab {
 namespace {
@@ -65,7 +65,7 @@ class Learner {
 
   Pass forward(Tape<double>& tape, int64_t circles, const RandomKey& key, attention::Request request) const {
     const int64_t n = task_.places, width = task_.width, rows = circles * n;
-    const Tensor<double> held = normals(context_.arena, {rows, width}, key),
+    const Tensor<double> held = drawn(context_.arena, {rows, width}, key),
                          positions = Tensor<double>::zeros(context_.arena, {rows, n});
     for (int64_t i = 0; i < rows; ++i) positions(i, i % n) = 1;
     const std::vector<int64_t> lengths(static_cast<size_t>(circles), n);
