@@ -41,8 +41,10 @@ struct LabCommand {
 template <class Experiment>
 int run(const Typed<LabCommand<Experiment>>& typed) {
   const auto& command = typed.value;
-  if (command.output.empty() && typed.has("theme"))
-    throw UsageError("--theme is for the figure: add --output FILE");
+  for (const char* name : {"theme", "figure"}) {
+    if (command.output.empty() && typed.has(name))
+      throw UsageError(fmt::format("--{} is for the figure: add --output FILE", name));
+  }
   std::optional<inspect::PictureFile> picture;
   if (!command.output.empty()) picture.emplace(command.output);
   const Report report = Experiment::run(command.own, command.broken ? Ingredient::removed : Ingredient::kept);

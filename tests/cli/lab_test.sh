@@ -21,6 +21,7 @@ fi
 expect_failure 2 "which of its parts" "$GLOSS" lab
 expect_failure 2 "'scalin'" "$GLOSS" lab scalin
 expect_failure 2 "no option --outptu; see gloss lab scaling --help" "$GLOSS" lab scaling --outptu x
+expect_failure 2 "--figure is for the figure: add --output" "$GLOSS" lab positions --figure lengths
 expect_failure 2 "--samples must be" "$GLOSS" lab scaling --samples many
 expect_failure 2 "svg.*png.*pdf" "$GLOSS" lab scaling --output figure.gif
 printf 'x,y\n1,2\n2,tall\n' >own.csv

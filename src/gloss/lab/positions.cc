@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "gloss/attention/multi_head.h"
+#include "gloss/inspect/chart.h"
 #include "gloss/inspect/heat_map.h"
 #include "gloss/lab/drawn.h"
 #include "gloss/lab/numbers.h"
+#include "gloss/lab/reversed_words.h"
 #include "gloss/nn/embedding.h"
 #include "gloss/nn/linear.h"
 #include "gloss/nn/positions.h"
@@ -183,6 +185,68 @@ double moved_by_order(const Positions::Options& options, Tape<double>& tape, con
   return moved;
 }
 
+// chrF by length, from kShortestWord letters on.
+struct ByLength {
+  std::vector<double> sinusoidal, relative;
+};
+
+ByLength by_length(Report& report, const Positions::Options& options, Ingredient ingredient) {
+  ReversedWords task{.buckets = {options.buckets, options.max_distance},
+                     .longest = options.longest,
+                     .updates = options.updates,
+                     .seed = static_cast<uint64_t>(options.seed)};
+  const auto scores = [&](Order order) {
+    task.order = ingredient == Ingredient::kept ? order : Order::none;
+    return chrf_by_length(task);
+  };
+  const ByLength seen{scores(Order::sinusoidal), scores(Order::relative)};
+  const int64_t trained = options.longest, half_more = trained + trained / 2;
+  const auto at = [](int64_t letters) { return static_cast<size_t>(letters - kShortestWord); };
+
+  Table table{fmt::format("chrF of words said backwards, trained on {} to {} letters; {} updates",
+                          kShortestWord, trained, options.updates),
+              {"letters", "sinusoidal", "relative", ""},
+              {}};
+  const int64_t step = trained > 8 ? 2 : 1;  // of the lengths that are shown
+  double least = 100, lead = 100;
+  for (int64_t n = kShortestWord; n <= 2 * trained; ++n) {
+    const double sinusoidal = seen.sinusoidal[at(n)], relative = seen.relative[at(n)];
+    if (n <= trained) least = std::min({least, sinusoidal, relative});
+    if (n >= half_more) lead = std::min(lead, relative - sinusoidal);
+    if ((n - trained) % step == 0)
+      table.rows.push_back({fmt::format("{}", n), fmt::format("{:.1f}", sinusoidal),
+                            fmt::format("{:.1f}", relative), n > trained ? "longer" : ""});
+  }
+  report.tables.push_back(std::move(table));
+  // No bound of these is derived: trainings of 40 seeds gave 97.3 or more, 39.8 or less, 86.7 or more, and a
+  // lead of 40.9 or more.
+  report.claim(least > 90, fmt::format("up to {} letters both say new words backwards", trained),
+               fmt::format("chrF {:.1f} or more", least));
+  const double sinusoidal = seen.sinusoidal[at(half_more)], relative = seen.relative[at(half_more)];
+  report.claim(
+      sinusoidal < 60,
+      fmt::format("sinusoidal loses {} letters: no position beyond {} was learned", half_more, trained),
+      fmt::format("chrF {:.1f}", sinusoidal));
+  report.claim(
+      relative > 70,
+      fmt::format("relative keeps them: distances from {} on share what was learned", options.max_distance),
+      fmt::format("chrF {:.1f}", relative));
+  report.claim(lead > 20, fmt::format("and is ahead from there to {} letters", 2 * trained),
+               fmt::format("by {:.1f} or more", lead));
+  return seen;
+}
+
+inspect::Chart length_chart(const ByLength& seen, int64_t trained) {
+  inspect::Series sinusoidal{.name = "sinusoidal", .y = seen.sinusoidal, .marks = true},
+      relative{.name = "relative", .y = seen.relative, .style = 1, .marks = true};
+  for (size_t i = 0; i < seen.sinusoidal.size(); ++i)
+    sinusoidal.x.push_back(static_cast<double>(kShortestWord) + static_cast<double>(i));
+  relative.x = sinusoidal.x;
+  return {fmt::format("Words said backwards, trained on up to {} letters", trained),
+          "letters",
+          {{.name = "chrF of new words", .series = {sinusoidal, relative}, .from_zero = true}}};
+}
+
 }  // namespace
 
 Report Positions::run(const Options& options, Ingredient ingredient) {
@@ -204,6 +268,13 @@ Report Positions::run(const Options& options, Ingredient ingredient) {
                fmt::format("at most {} apart", cell(without)));
   report.claim(with > 1e-6, "with positions it can", fmt::format("up to {} apart", cell(with)));
 
+  const ByLength seen = by_length(report, options, ingredient);
+  if (options.figure == Figure::lengths) {
+    report.figure = [seen, trained = options.longest](inspect::PictureFormat format, inspect::Theme theme) {
+      return inspect::draw(length_chart(seen, trained), format, theme);
+    };
+    return report;
+  }
   report.figure = [rows = std::vector<float>(rows.values().begin(), rows.values().end()), n, d](
                       inspect::PictureFormat format, inspect::Theme theme) {
     inspect::HeatMap map;
