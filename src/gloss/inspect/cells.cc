@@ -108,7 +108,7 @@ void draw_rectangles(Canvas& canvas, const Places& places, const CellGrid& grid,
 // only.
 void draw_image(Canvas& canvas, const Places& places, const CellGrid& grid, const CellStyle& style) {
   const auto factor = [](double length) {
-    constexpr int64_t kMost = 3;
+    constexpr int64_t kMost = 4;
     return std::clamp<int64_t>(std::lround(length * Canvas::kPixelsPerPoint), 1, kMost);
   };
   const int64_t across = factor(grid.width * static_cast<double>(grid.pooled_columns));
