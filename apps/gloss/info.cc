@@ -111,20 +111,24 @@ std::string text_of(const std::string& folder, const Json& info) {
       out += fmt::format("  {:<24} {:>16}\n", key, text_of(info["config"][key]));
   }
   const Json& cache = info["cache"];
-  out += fmt::format("\nkey/value cache in bytes: {} layers, {} + {} pieces, batch {}, beam {}\n",
-                     cache["layers"].get<int64_t>(), cache["source_length"].get<int64_t>(),
+  const auto layers = cache["layers"].get<int64_t>();
+  out += fmt::format("\nkey/value cache in bytes: {} layer{}, {} + {} pieces, batch {}, beam {}\n", layers,
+                     layers == 1 ? "" : "s", cache["source_length"].get<int64_t>(),
                      cache["target_length"].get<int64_t>(), cache["batch"].get<int64_t>(),
                      cache["beam"].get<int64_t>());
   const auto bytes = [&](const char* label, const char* key) {
     out += fmt::format("  {:<24} {:>16}\n", label, grouped(cache[key].get<int64_t>()));
   };
-  bytes("self-attention", "self_attention_bytes");
+  const bool self_attention = cache["self_attention_bytes"].get<int64_t>() > 0;
+  if (self_attention) bytes("self-attention", "self_attention_bytes");
   bytes("cross-attention", "cross_attention_bytes");
-  bytes("together", "payload_bytes");
-  bytes("less shared first tokens", "shared_bytes");
-  out +=
-      fmt::format("  {:<24} {:>16} + {}\n", "tables + spare capacity",
-                  grouped(cache["table_bytes"].get<int64_t>()), grouped(cache["spare_bytes"].get<int64_t>()));
+  if (self_attention) {
+    bytes("together", "payload_bytes");
+    bytes("less shared first tokens", "shared_bytes");
+    out += fmt::format("  {:<24} {:>16} + {}\n", "tables + spare capacity",
+                       grouped(cache["table_bytes"].get<int64_t>()),
+                       grouped(cache["spare_bytes"].get<int64_t>()));
+  }
   out += "\nfiles in bytes\n";
   for (const auto& [name, size] : info["files"].items())
     out += fmt::format("  {:<24} {:>16}\n", name, grouped(size.get<int64_t>()));

@@ -86,3 +86,19 @@ cp -r model bare && rm bare/gloss.json
 "$GLOSS" info bare >bare.txt
 grep -q '^training' bare.txt && fail "a training without gloss.json" || true
 grep -q '^parameters' bare.txt || fail "$(cat bare.txt)"
+
+# The recurrent model keeps the source and no target tokens: h_j and U_a h_j, 16 + 2 x 16 numbers a piece.
+"$GLOSS" train --train dates/train.src dates/train.iso --valid dates/valid.src dates/valid.iso --output recurrent \
+  --vocab-size 200 --preset rnn-small --embedding 16 --hidden 16 --attention 16 --maxout 16 --max-updates 1 \
+  --batch-tokens 50 2>train.log || fail "training failed: $(cat train.log)"
+"$GLOSS" info recurrent "${lengths[@]}" --json >recurrent.json
+python3 - recurrent.json <<'PYTHON' || fail "the recurrent model's cache: $(cat recurrent.json)"
+import json, sys
+cache = json.load(open(sys.argv[1]))["cache"]
+assert cache["layers"] == 1 and cache["cross_attention_bytes"] == cache["payload_bytes"] == 4 * (16 + 2 * 16) * 7 * 3
+assert all(cache[key + "_bytes"] == 0 for key in ("self_attention", "shared", "table", "spare")), cache
+PYTHON
+"$GLOSS" info recurrent "${lengths[@]}" >recurrent.txt
+grep -A 3 'cache in bytes: 1 layer, 7 + 5 pieces, batch 3, beam 2$' recurrent.txt >cache.txt || fail "$(cat recurrent.txt)"
+grep -q '^  cross-attention ' cache.txt || fail "$(cat recurrent.txt)"
+grep -qE 'self-attention|tables' recurrent.txt && fail "lines that the model has no use for: $(cat recurrent.txt)" || true

@@ -47,6 +47,16 @@ TEST(CacheMemory, IsTheFormulaAndWhatGrowthAdds) {
   EXPECT_EQ(cache_memory({}, {30, 30, 64, 5}).payload_bytes, 0);  // a decoder without layers
 }
 
+// As RNNsearch has it: a state and the annotations of the source.
+TEST(CacheMemory, HasNoTablesWhereNoTargetTokenIsKept) {
+  const CacheMemory memory = cache_memory({1, 0, 3000}, {30, 20, 64, 5});
+  EXPECT_EQ(memory.payload_bytes, 3000 * 30 * 64);
+  EXPECT_EQ(memory.memory_bytes, memory.payload_bytes);
+  EXPECT_EQ(memory.table_bytes, 0);
+  EXPECT_EQ(memory.shared_bytes, 0);
+  EXPECT_EQ(memory.spare_bytes, 0);
+}
+
 TEST(CacheMemory, RefusesWhatNoNumberHolds) {
   const CacheCost tiny{4, 4096, 4096};
   const CacheUse widest{1 << 24, 1 << 24, 1 << 16, 4096};  // what `gloss info` allows
@@ -58,7 +68,8 @@ TEST(CacheMemory, RefusesWhatNoNumberHolds) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   EXPECT_NE(refusal({1, 1, kMost / 2}, {3, 1, 1, 1}), "");
   EXPECT_NE(refusal({1, kMost / 2, kMost / 2}, {2, 2, 1, 1}), "");
-  EXPECT_NE(refusal({1, 0, 0}, {1, 2, kMost / 4, 1}), "");
+  EXPECT_NE(refusal({1, 1, 0}, {1, 2, kMost / 4, 1}), "");  // the tables
+  EXPECT_EQ(refusal({1, 0, 0}, {1, 2, kMost / 4, 1}), "");
   EXPECT_NE(refusal({1, kMost / 8, 0}, {1, 1, 1, 1}), "");  // room for 16 rows
   EXPECT_EQ(refusal({1, kMost / 20, 0}, {1, 1, 1, 1}), "");
   EXPECT_THROW(cache_memory(tiny, {0, 1, 1, 1}), Error);

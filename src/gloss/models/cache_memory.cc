@@ -34,6 +34,7 @@ CacheMemory cache_memory(const CacheCost& cost, const CacheUse& use) {
   memory.memory_bytes = product(use, {cost.memory_bytes, use.source_length, use.batch});
   if (__builtin_add_overflow(memory.self_bytes, memory.memory_bytes, &memory.payload_bytes)) too_much(use);
   memory.shared_bytes = product(use, {cost.self_bytes, use.batch, use.beam - 1});
+  if (cost.self_bytes == 0) return memory;  // no rows, and no tables to find them by
   memory.table_bytes =
       product(use, {static_cast<int64_t>(sizeof(int32_t)), use.target_length, use.batch, use.beam});
   // A slot grows as its hypotheses do: one row at the first token, `beam` at each one after it.

@@ -8,7 +8,7 @@ namespace gloss::models {
 // Bytes a token that translating remembers.
 struct CacheCost {
   int64_t layers = 0;
-  int64_t self_bytes = 0;    // a target token of a hypothesis: layers x bytes an element x 2 d
+  int64_t self_bytes = 0;  // a target token of a hypothesis: layers x bytes an element x 2 d; 0: none is kept
   int64_t memory_bytes = 0;  // a source token of a sentence: the same
 };
 
@@ -24,7 +24,7 @@ struct CacheMemory {
   int64_t self_bytes = 0, memory_bytes = 0, payload_bytes = 0;
   // Of these, what is not there: the first token's row is one for all hypotheses of a sentence.
   int64_t shared_bytes = 0;
-  int64_t table_bytes = 0;  // ancestor indices
+  int64_t table_bytes = 0;  // ancestor indices of the target tokens that are kept
   int64_t spare_bytes = 0;  // room for rows to come
 };
 
