@@ -153,14 +153,12 @@ void refuse_others(const Typed<EvaluateCommand>& typed, std::initializer_list<st
 // The lines of the texts as numbers of words; empty where no texts are given.
 std::vector<evaluate::WordCounts> word_counts(const EvaluateCommand& command, text::InvalidUtf8 invalid) {
   if (command.source.empty()) return {};
-  const auto source = read_lines(command.source, invalid), target = read_lines(command.target, invalid);
-  require(source.size() == target.size(), "{} has {} lines and {} has {}: each line needs its translation",
-          command.source, source.size(), command.target, target.size());
   std::vector<evaluate::WordCounts> counts;
-  for (size_t i = 0; i < source.size(); ++i) {
-    counts.push_back({static_cast<int64_t>(text::words_of(source[i]).size()),
-                      static_cast<int64_t>(text::words_of(target[i]).size())});
+  Pairs texts(command.source, command.target, invalid);
+  for (std::string source, target; texts.next(source, target);) {
+    counts.push_back({std::ssize(text::words_of(source)), std::ssize(text::words_of(target))});
   }
+  report_replaced(texts.replaced_lines());
   return counts;
 }
 

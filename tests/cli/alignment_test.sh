@@ -53,6 +53,10 @@ printf '\n\n' >none
 refuses 1 'nothing to score' --gold none --links none
 printf '0-0\n\xFF\n' >invalid.align
 refuses 1 'line 2 of invalid.align is not valid UTF-8' --links invalid.align
+printf 'das Haus\nes \xFF .\n' >bytes.de
+refuses 1 'line 2 of bytes.de is not valid UTF-8' --source a.en --target bytes.de
+evaluate --source a.en --target bytes.de --replace-invalid 2>said.txt | diff score.txt - || fail "--replace-invalid is not heeded"
+grep -q 'were replaced in 1 line$' said.txt || fail "$(cat said.txt)"
 
 refuses 2 'scores the links of --alignment: leave out MODEL' model
 for option in "--reference a.de" "--hypothesis a.de" "--tokenize none" "--lowercase" "--output x" "--beam 4" "--no-cache"; do
