@@ -17,9 +17,6 @@ namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kTile = 32;  // queries whose weights are in hand at once
-constexpr int64_t round_up(int64_t n) {
-  return (n + kWide - 1) / kWide * kWide;
-}
 
 template <class T>
 void set_to_zero(Matrix<T> m) {

@@ -12,6 +12,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 
+// Columns of a tile that holds n: whole chunks.
+constexpr int64_t round_up(int64_t n) {
+  return (n + kWide - 1) / kWide * kWide;
+}
+
 // A strided operand: element (i, k) stands at data + i * row + k * col.
 template <class T>
 struct Strided {
