@@ -6,12 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.h"
 #include "gloss/decode/translator.h"
 #include "gloss/inspect/attended_pair.h"
 #include "gloss/inspect/attention_picture.h"
+#include "gloss/io/quote.h"
 #include "option_table.h"
 #include "streams.h"
 #include "translate_flags.h"
@@ -24,7 +26,9 @@ using models::AttentionKind;
 enum class Kinds { all, cross, encoder, decoder };
 
 struct AttendCommand {
-  std::string model, sentence, source, target, output;
+  std::string model;
+  std::vector<std::string> sentence;  // one argument; more are counted in the complaint
+  std::string source, target, output;
   Kinds kind = Kinds::all;
   std::string layer, head;
   std::string tensors;
@@ -39,58 +43,83 @@ struct AttendCommand {
   static void fields(Self& self, Visitor&& visit) {
     using inspect::Merge;
     using inspect::Theme;
-    visit(Field("source", "FILE", "sentences, one a line, instead of the one on the command line"),
-          self.source);
-    visit(Field("target", "TEXT", "force this translation; with --source a file of them"), self.target);
-    visit(Field("output", "FILE", "a picture, by its ending svg, png or pdf; or JSON, ending in json"),
-          self.output);
-    visit(Field("kind", "K", "cross-attention or self-attention; a picture shows one (cross)")
+    visit(Field("source", "FILE", "sentences, one a line, instead of SENTENCE"), self.source);
+    visit(Field("target", "TEXT", "force this translation; with --source the name of a file of them"),
+          self.target);
+    visit(
+        Field("output", "FILE", "draw a picture, FILE.svg, .png or .pdf; FILE.json: write the numbers there"),
+        self.output);
+    visit(Field("kind", "K", "who looks at whom; a picture shows one of them, cross unless told")
               .choices<Kinds>({{Kinds::all, "all"},
                                {Kinds::cross, "cross"},
                                {Kinds::encoder, "encoder"},
                                {Kinds::decoder, "decoder"}}),
           self.kind);
-    visit(Field("layer", "N", "from 0, or all; a picture has the one that aligns words best"), self.layer);
-    visit(Field("head", "N", "of a picture: from 0, mean, or all in a grid (mean)"), self.head);
-    visit(Field("merge", "M", "of a picture: pieces, or the words they make")
+    visit(Field("layer", "N|mean|all",
+                "which, from 0; untold a picture shows the best aligned layer, JSON all"),
+          self.layer);
+    visit(Field("head", "N|mean|all", "in a picture: which, from 0; untold the mean; all: side by side"),
+          self.head);
+    visit(Field("merge", "M", "in a picture: join the pieces of words")
               .choices<Merge>({{Merge::none, "none"}, {Merge::words, "words"}}),
           self.merge);
-    visit(Field("pad-to", "N", "of a picture: show padded keys up to N, masked").range(0, 4096), self.pad_to);
-    visit(Field("numbers", "", "of a picture: weights as numbers in the cells"), self.numbers);
-    visit(
-        Field("theme", "T", "of a picture").choices<Theme>({{Theme::light, "light"}, {Theme::dark, "dark"}}),
-        self.theme);
-    visit(Field("tensors", "LIST", "add matrices of --layer: q,k,v,scores,weights,heads,concat,output"),
+    visit(Field("pad-to", "N", "in a picture: add masked padding, up to N keys").range(0, 4096), self.pad_to);
+    visit(Field("numbers", "", "in a picture: write the weights into the cells"), self.numbers);
+    visit(Field("theme", "T", "in a picture: the page and its colours")
+              .choices<Theme>({{Theme::light, "light"}, {Theme::dark, "dark"}}),
+          self.theme);
+    visit(Field("tensors", "LIST",
+                "in JSON: of one --kind and --layer q,k,v,scores,weights,heads,concat,output"),
           self.tensors);
-    visit(Field("beam", "N", "of the search for the translation").range(1, 4096), self.beam);
-    visit(Field("length-penalty", "A", "score = log-probability / length^A").range(-100, 100),
+    visit(Field("beam", "N", "hypotheses of the search for the translation").range(1, 4096), self.beam);
+    visit(Field("length-penalty", "A", "of the search: score = log-probability / length^A").range(-100, 100),
           self.length_penalty);
-    visit(Field("threads", "N", "0: one a core").range(0, 1024), self.threads);
+    visit(Field("threads", "N", "to compute with; 0: one a core").range(0, 1024), self.threads);
   }
 };
 
+// "q,k"; an empty name stays one.
 std::vector<std::string> split_at_commas(const std::string& list) {
   std::vector<std::string> items;
-  for (size_t at = 0; at <= list.size() && !list.empty();) {
+  for (size_t at = 0; at <= list.size();) {
     const size_t comma = std::min(list.find(',', at), list.size());
-    if (comma > at) items.push_back(list.substr(at, comma - at));
+    items.push_back(list.substr(at, comma - at));
     at = comma + 1;
   }
   return items;
 }
 
-// "all" and "" are nothing in particular; else a whole number from 0 to below `count` of what `there` says.
-std::optional<int64_t> chosen(const char* option, const std::string& text, int64_t count,
-                              const std::string& there) {
-  if (text.empty() || text == "all" || text == "mean") return std::nullopt;
-  const bool digits = text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
-  const int64_t number = digits ? std::stoll(text) : -1;
-  if (number < 0 || number >= count) {
-    throw UsageError(
-        count > 0 ? fmt::format("{} must be from 0 to {}, not '{}': {}", option, count - 1, text, there)
-                  : fmt::format("{} {} does not exist: {}", option, text, there));
+// What --layer and --head name: one by its number, the mean of all, or each by itself.
+enum class Which { untold, one, mean, each };
+struct Choice {
+  Which which = Which::untold;
+  int64_t number = 0;
+  std::optional<int64_t> one() const { return which == Which::one ? std::optional(number) : std::nullopt; }
+};
+
+constexpr std::string_view kForPictures =
+    "is for a picture: add --output with a name that ends in .svg, .png or .pdf";
+
+// Of `count` that exist where `there` says.
+Choice chosen(const Typed<AttendCommand>& typed, std::string_view option, const std::string& text,
+              int64_t count, bool picture, const std::string& there) {
+  if (!typed.has(option)) return {};
+  if (text == "all") return {Which::each, 0};
+  if (text == "mean") {
+    if (!picture) throw UsageError(fmt::format("--{} mean {}", option, kForPictures));
+    return {Which::mean, 0};
   }
-  return number;
+  const bool digits =
+      !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+  const int64_t number = digits ? std::stoll(text) : count;
+  if (number < count) return {Which::one, number};
+  throw UsageError(fmt::format("--{} must be {}{}, not '{}': {}", option,
+                               count == 1 ? "0" : fmt::format("a number from 0 to {}", count - 1),
+                               picture ? ", mean or all" : " or all", text, there));
+}
+
+std::string counted(int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 // The kinds that are asked for and that the model has.
@@ -108,33 +137,34 @@ std::vector<AttentionKind> kinds_of(const AttendCommand& command, const models::
                              : command.kind == Kinds::encoder ? AttentionKind::encoder
                                                               : AttentionKind::decoder;
   if (!has(kind)) {
-    throw UsageError(fmt::format("this model ({}) has no {} attention: choose --kind cross", model.type(),
-                                 inspect::kind_name(kind)));
+    throw UsageError(fmt::format("this model ({}) has no {}: choose --kind cross", model.type(),
+                                 inspect::kind_text(kind)));
   }
   return {kind};
 }
 
 class Attend {
  public:
-  Attend(const AttendCommand& command, bool picture)
-      : command_(command),
-        tensors_(split_at_commas(command.tensors)),
-        picture_(picture),
-        translator_(command.model),
-        context_(decode::crew(threads(command), 1).threads_each) {
+  Attend(const Typed<AttendCommand>& typed, bool picture)
+      : command_(typed.value),
+        translator_(command_.model),
+        context_(decode::crew(threads(command_), 1).threads_each) {
     const models::Model& model = translator_.model();
-    options_.translate = threads(command);
-    options_.request.kinds = kinds_of(command, model, picture_);
-    const AttentionKind first = options_.request.kinds.at(0);
-    const int64_t layers = model.attention_layers(first);
-    options_.request.layer =
-        chosen("--layer", command.layer, layers,
-               fmt::format("the model has {} layers of {} attention", layers, inspect::kind_name(first)));
-    if (picture_ && command.layer.empty() && command.head != "all")
-      options_.request.layer = first == AttentionKind::cross ? model.alignment_layer() : layers - 1;
+    if (typed.has("tensors")) tensors_ = split_at_commas(command_.tensors);
+    options_.translate = threads(command_);
+    options_.request.kinds = kinds_of(command_, model, picture);
+    Choice layer;
+    for (const AttentionKind kind : options_.request.kinds) {
+      const int64_t layers = model.attention_layers(kind);
+      layer =
+          chosen(typed, "layer", command_.layer, layers, picture,
+                 fmt::format("the model has {} of {}", counted(layers, "layer"), inspect::kind_text(kind)));
+    }
+    options_.request.layer = layer.one();
+    if (picture) settle_picture(typed, layer);
     options_.request.tensors = !tensors_.empty();
     if (options_.request.tensors && (options_.request.kinds.size() != 1 || !options_.request.layer))
-      throw UsageError("--tensors shows the matrices of one layer: say --kind and --layer");
+      throw UsageError("--tensors shows matrices of one layer: say --kind, and the number of the --layer");
   }
 
   // One sentence; `line` counts from 1 in a file, 0 on the command line.
@@ -151,18 +181,29 @@ class Attend {
   inspect::Picture draw(const std::string& sentence, const std::optional<std::string>& target,
                         inspect::PictureFormat format) {
     const inspect::AttendedPair pair = attended(sentence, target, 0);
-    inspect::PictureOptions picture;
-    picture.view.merge = command_.merge;
-    picture.view.pad_to = command_.pad_to;
-    picture.all_heads = command_.head == "all";
-    picture.view.head = chosen("--head", command_.head, pair.maps.at(0).heads,
-                               fmt::format("a layer has {} heads", pair.maps.at(0).heads));
-    picture.style.theme = command_.theme;
-    picture.style.numbers = command_.numbers;
-    return inspect::draw_attention(pair, format, picture);
+    return inspect::draw_attention(pair, format, picture_);
   }
 
  private:
+  void settle_picture(const Typed<AttendCommand>& typed, const Choice& layer) {
+    const models::Model& model = translator_.model();
+    const AttentionKind kind = options_.request.kinds.at(0);
+    const int64_t heads = model.attention_heads(kind);
+    const Choice head = chosen(typed, "head", command_.head, heads, true,
+                               fmt::format("a layer has {}", counted(heads, "head")));
+    picture_.view.head = head.one();
+    picture_.each_head = head.which == Which::each;
+    // Each head is asked for to see them all: so are the layers then.
+    picture_.each_layer = layer.which == Which::each || (layer.which == Which::untold && picture_.each_head);
+    if (layer.which == Which::untold && !picture_.each_layer) {
+      options_.request.layer =
+          kind == AttentionKind::cross ? model.alignment_layer() : model.attention_layers(kind) - 1;
+    }
+    picture_.view.merge = command_.merge;
+    picture_.view.pad_to = command_.pad_to;
+    picture_.style.theme = command_.theme;
+    picture_.style.numbers = command_.numbers;
+  }
   static decode::TranslateOptions threads(const AttendCommand& command) {
     decode::TranslateOptions options;
     options.search.beam = command.beam;
@@ -185,67 +226,83 @@ class Attend {
 
   const AttendCommand& command_;
   std::vector<std::string> tensors_;
-  bool picture_;
   decode::Translator translator_;
   Context context_;
   inspect::AttendOptions options_;
+  inspect::PictureOptions picture_;
 };
+
+// By the ending of a name; numbers go to .json and to standard output.
+bool names_picture(const std::string& output) {
+  if (output.empty() || output == "-" || std::filesystem::path(output).extension() == ".json") return false;
+  try {
+    inspect::picture_format(output);
+  } catch (const UsageError&) {
+    throw UsageError(fmt::format(
+        "--output must end in .svg, .png or .pdf for a picture or in .json for numbers, not as {} does",
+        io::in_quotes(io::shown(output))));
+  }
+  return true;
+}
 
 void refuse_senseless(const Typed<AttendCommand>& typed, bool picture) {
   const AttendCommand& command = typed.value;
-  if (command.source.empty() == command.sentence.empty())
-    throw UsageError("attend needs a sentence, or --source FILE with sentences: give one of them");
+  const size_t sentences = command.sentence.size();
+  if (sentences == 0 && !typed.has("source"))
+    throw UsageError("attend needs a sentence in quotes behind MODEL, or --source FILE with one a line");
+  if (sentences > 0 && typed.has("source"))
+    throw UsageError("a sentence and --source are given: leave out one of them");
+  if (sentences > 1) {
+    throw UsageError(fmt::format("the sentence came as {} arguments, {} and {} first: put quotes around it",
+                                 sentences, io::in_quotes(command.sentence[0]),
+                                 io::in_quotes(command.sentence[1])));
+  }
   if (picture) {
     refuse_typed(typed, {"tensors"}, "is for JSON, and --output names a picture: leave out one of them");
-    if (!command.source.empty())
+    if (typed.has("source"))
       throw UsageError("a picture shows one sentence: give it on the command line instead of --source");
     if (command.kind == Kinds::all && typed.has("kind"))
       throw UsageError("a picture shows one kind: --kind cross, encoder or decoder");
   } else {
-    refuse_typed(typed, {"head", "merge", "pad-to", "numbers", "theme"},
-                 "is for a picture: add --output with a name that ends in .svg, .png or .pdf");
+    refuse_typed(typed, {"head", "merge", "pad-to", "numbers", "theme"}, kForPictures);
   }
-  if (!command.target.empty())
+  if (typed.has("target"))
     refuse_typed(typed, {"beam"}, "plays no part where the translation is given: leave out that or --target");
 }
 
 int run(const Typed<AttendCommand>& typed) {
   const AttendCommand& command = typed.value;
-  // A name that ends in .json or in nothing known is JSON's only where no picture can be meant.
-  const bool picture = !command.output.empty() && command.output != "-" &&
-                       std::filesystem::path(command.output).extension() != ".json";
+  const bool picture = names_picture(command.output);
   refuse_senseless(typed, picture);
-  const auto target = typed.has("target") ? std::optional(command.target) : std::nullopt;
+  const bool forced = typed.has("target");
+  const auto given = [&](const std::string& target) { return forced ? std::optional(target) : std::nullopt; };
   if (picture) {
     inspect::PictureFile file(command.output);
-    const inspect::Picture drawn = Attend(command, true).draw(command.sentence, target, file.format());
+    const inspect::Picture drawn =
+        Attend(typed, true).draw(command.sentence[0], given(command.target), file.format());
     file.commit(drawn);
-    if (drawn.missing_glyphs > 0) say(inspect::missing_glyphs_text(drawn.missing_glyphs));
+    if (drawn.missing_glyphs > 0) say("gloss: " + inspect::missing_glyphs_text(drawn.missing_glyphs));
     return 0;
   }
-  Attend attend(command, false);
+  Attend attend(typed, false);
   Output output(command.output);
-  if (command.source.empty()) {
-    attend.run(command.sentence, target, 0, output);
+  if (!typed.has("source")) {
+    attend.run(command.sentence[0], given(command.target), 0, output);
   } else {
     refuse_one_input_for_many({command.source, command.target});
-    Inputs sources({command.source}, text::InvalidUtf8::fail);
-    std::optional<Inputs> targets;
-    if (!command.target.empty())
-      targets.emplace(std::vector<std::string>{command.target}, text::InvalidUtf8::fail);
-    int64_t line = 0;
-    for (text::Line source, translation; sources.next(source);) {
-      ++line;
-      if (targets && !targets->next(translation))
-        fail("{} ends before line {} of {}: each line needs its translation", command.target, line,
-             command.source);
-      attend.run(source.text, targets ? std::optional(translation.text) : std::nullopt, line, output);
+    std::optional<Inputs> sources;
+    std::optional<Pairs> pairs;
+    if (forced) {
+      pairs.emplace(command.source, command.target, text::InvalidUtf8::fail);
+    } else {
+      sources.emplace(std::vector<std::string>{command.source}, text::InvalidUtf8::fail);
+    }
+    text::Line line;
+    std::string target;
+    for (int64_t number = 1; pairs ? pairs->next(line.text, target) : sources->next(line); ++number) {
+      attend.run(line.text, given(target), number, output);
       output.flush();
     }
-    text::Line more;
-    if (targets && targets->next(more))
-      fail("{} has more than the {} lines of {}: each line needs its translation", command.target, line,
-           command.source);
   }
   output.commit();
   return 0;
@@ -256,13 +313,13 @@ int run(const Typed<AttendCommand>& typed) {
 Run add_attend(CLI::App& program) {
   CLI::App& app = add_command(
       program,
-      {"attend", "MODEL SENTENCE [OPTIONS]", "what attention looked at, in numbers or a picture",
+      {"attend", "MODEL \"SENTENCE\" [OPTIONS]", "what attention looked at, in numbers or a picture",
        "Translates a sentence, or takes the translation given, and shows which target piece looked at\n"
        "which source piece: JSON on standard output, or a picture.",
        "gloss attend models/en-de \"a man sleeps .\" --output attention.svg"});
   auto typed = std::make_shared<Typed<AttendCommand>>();
   app.add_option("MODEL", typed->value.model, "model folder")->required();
-  app.add_option("SENTENCE", typed->value.sentence, "text to translate");
+  app.add_option("SENTENCE", typed->value.sentence, "text to translate, in quotes");
   add_options(app, *typed);
   return [typed] { return run(*typed); };
 }

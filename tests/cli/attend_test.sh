@@ -61,6 +61,34 @@ if "$GLOSS" attend transformer "$line" --output cross.svg 2>said.txt; then
     "$GLOSS" attend transformer "$line" --output "$file" $options
     [[ -s $file ]] || fail "$file is empty"
   done
+  # --layer and --head choose one, the mean or all, and every choice is another picture. What each shows is a test
+  # of the library.
+  rm -f layers.txt
+  for layer in 0 1 mean all; do
+    for head in 0 1 mean all; do
+      "$GLOSS" attend transformer "$line" --layer $layer --head $head --output choice.svg
+      md5sum <choice.svg >>layers.txt
+      title=$(sed -nE 's:^<title>(.*)</title>$:\1:p' choice.svg)
+      case $layer.$head in
+        *all*) expect_equal "title of $layer.$head" "$title" cross-attention ;;
+        mean.mean) expect_equal "title of $layer.$head" "$title" "cross-attention, mean of 2 layers, mean of 2 heads" ;;
+        mean.*) expect_equal "title of $layer.$head" "$title" "cross-attention, mean of 2 layers, head $head" ;;
+        *.mean) expect_equal "title of $layer.$head" "$title" "cross-attention, layer $layer, mean of 2 heads" ;;
+        *) expect_equal "title of $layer.$head" "$title" "cross-attention, layer $layer, head $head" ;;
+      esac
+    done
+  done
+  expect_equal "number of different pictures" "$(sort -u layers.txt | wc -l)" 16
+  same() {
+    # shellcheck disable=SC2086
+    "$GLOSS" attend transformer "$line" --output a.svg $1 && "$GLOSS" attend transformer "$line" --output b.svg $2
+    cmp a.svg b.svg || fail "'$1' and '$2' draw different pictures"
+    rm a.svg b.svg
+  }
+  same "--head all" "--head all --layer all"
+  same "--layer all" "--layer all --head mean"
+  same "--kind cross" "--layer 0" # the last but one of two
+  same "--kind encoder" "--kind encoder --layer 1"
   "$GLOSS" attend recurrent "$line" --output recurrent.svg
 else
   grep -q "pictures" said.txt || fail "$(cat said.txt)"
@@ -69,18 +97,45 @@ fi
 # Bad input gets one sentence.
 attend() { "$GLOSS" attend transformer "$@"; }
 expect_failure 1 "the sentence is empty" attend " "
+expect_failure 1 "the sentence is empty" attend ""
 expect_failure 1 "cannot spell '猫'" attend "$line" --target "猫"
-expect_failure 2 "needs a sentence, or --source" attend
-expect_failure 2 "svg.*png.*pdf" attend "$line" --output picture.gif
+expect_failure 1 "translation is empty" attend "$line" --target ""
+expect_failure 2 "needs a sentence in quotes behind MODEL, or --source" attend
+expect_failure 2 "MODEL is required" "$GLOSS" attend
+expect_failure 2 "came as 3 arguments, 'a' and 'man' first: put quotes around it" attend a man sleeps --layer 0
+expect_failure 2 "are given: leave out one" attend "$line" --source three.src
+for file in picture.gif picture /; do
+  expect_failure 2 "--output must end in .svg, .png or .pdf for a picture or in .json for numbers, not as '$file'" \
+    attend "$line" --output $file
+done
 expect_failure 1 "no-such-folder" attend "$line" --output no-such-folder/a.svg
-expect_failure 2 "--layer must be from 0 to 1, not '7'.*2 layers" attend "$line" --kind cross --layer 7
-expect_failure 2 "--head must be from 0 to 1, not '2'" attend "$line" --output a.svg --head 2
+for layer in 7 2 -1 x "" 1.0 99999999999999999999; do
+  expect_failure 2 "--layer must be a number from 0 to 1 or all, not '$layer': the model has 2 layers of cross-attention" \
+    attend "$line" --kind cross --layer "$layer"
+  expect_failure 2 "--layer must be a number from 0 to 1, mean or all, not '$layer': .* encoder self-attention" \
+    attend "$line" --kind encoder --layer "$layer" --output a.svg
+done
+expect_failure 2 "--layer must be 0 or all, not '1': the model has 1 layer of cross-attention" \
+  "$GLOSS" attend recurrent "$line" --layer 1
+expect_failure 2 "--layer mean is for a picture: add --output" attend "$line" --layer mean
+expect_failure 2 "--head must be a number from 0 to 1, mean or all, not '2': a layer has 2 heads" \
+  attend "$line" --output a.svg --head 2
+expect_failure 2 "--head must be 0, mean or all, not 'x': a layer has 1 head\$" \
+  "$GLOSS" attend recurrent "$line" --output a.svg --head x
 expect_failure 2 "there is no matrix 'Q'.*scores, weights" attend "$line" --kind cross --layer 0 --tensors Q
-expect_failure 2 "--kind and --layer" attend "$line" --tensors q
+for tensors in "" q,,k q,; do
+  expect_failure 2 "there is no matrix ''" attend "$line" --kind cross --layer 0 --tensors "$tensors"
+done
+expect_failure 2 "say --kind, and the number of the --layer" attend "$line" --tensors q
+expect_failure 2 "say --kind, and the number of the --layer" attend "$line" --tensors q --kind cross --layer all
 expect_failure 2 "is for a picture" attend "$line" --merge words
-expect_failure 2 "has no encoder attention" "$GLOSS" attend recurrent "$line" --kind encoder
+expect_failure 2 "has no encoder self-attention: choose --kind cross" "$GLOSS" attend recurrent "$line" --kind encoder
+expect_failure 2 "a picture shows one kind" attend "$line" --kind all --output a.svg
 expect_failure 2 "cannot be padded to 1" attend "$line" --kind decoder --layer 0 --pad-to 1 --output a.svg
 [[ ! -e a.svg ]] || fail "a picture was half written"
+"$GLOSS" attend transformer --source three.src --target dates/test.iso >stdout.txt 2>stderr.txt && fail "17 lines too many"
+grep -q '^gloss: three.src has 3 lines and dates/test.iso has 20: each line needs its translation$' stderr.txt ||
+  fail "$(cat stderr.txt)"
 expect_failure 2 "align needs --source" "$GLOSS" align transformer
 expect_failure 2 "add --reverse" "$GLOSS" align transformer --source three.src --target three.iso --symmetrise union
 expect_failure 1 "3 lines and dates/test.iso has 20" "$GLOSS" align transformer --source three.src --target dates/test.iso

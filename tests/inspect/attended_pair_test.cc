@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "decode/small_translator.h"
+#include "gloss/inspect/attention_picture.h"
 #include "gloss/inspect/attention_view.h"
 
 namespace gloss::inspect {
@@ -181,13 +182,13 @@ TEST_F(Attended, ViewsMergePadAndHide) {
     for (const bool mean : {false, true}) {
       ViewOptions options;
       if (!mean) options.head = map.heads - 1;
-      const AttentionView pieces = view(pair, map, options);
+      const AttentionView pieces = view(pair, {&map, 1}, options);
       const auto [n_q, n_k] = shape_of(pair, map);
       ASSERT_EQ(pieces.rows.size(), n_q);
       ASSERT_EQ(pieces.columns.size(), n_k);
       options.merge = Merge::words;
       options.pad_to = static_cast<int64_t>(n_k) + 2;
-      const AttentionView words = view(pair, map, options);
+      const AttentionView words = view(pair, {&map, 1}, options);
       EXPECT_EQ(words.columns.size(), n_k + 2);
       for (const AttentionView& each : {pieces, words}) {
         const size_t width = each.columns.size();
@@ -210,11 +211,83 @@ TEST_F(Attended, ViewsMergePadAndHide) {
     }
     ViewOptions absent;
     absent.head = map.heads;
-    EXPECT_THROW(view(pair, map, absent), UsageError);
+    EXPECT_THROW(view(pair, {&map, 1}, absent), UsageError);
     ViewOptions narrow;
     narrow.pad_to = 1;
-    EXPECT_THROW(view(pair, map, narrow), UsageError);
+    EXPECT_THROW(view(pair, {&map, 1}, narrow), UsageError);
   }
+}
+
+// The same pair with the layers of one kind.
+AttendedPair only(AttendedPair pair, AttentionKind kind) {
+  std::erase_if(pair.maps, [kind](const AttentionMap& map) { return map.kind != kind; });
+  return pair;
+}
+
+TEST_F(Attended, AViewOfSeveralLayersIsTheirMean) {
+  const AttendedPair pair = only(attended(kLine), AttentionKind::encoder);
+  ASSERT_EQ(pair.maps.size(), 2u);
+  for (const std::optional<int64_t> head : {std::optional<int64_t>(), std::optional<int64_t>(1)}) {
+    ViewOptions options;
+    options.head = head;
+    const AttentionView mean = view(pair, pair.maps, options),
+                        first = view(pair, {&pair.maps[0], 1}, options),
+                        second = view(pair, {&pair.maps[1], 1}, options);
+    ASSERT_EQ(mean.values.size(), first.values.size());
+    for (size_t i = 0; i < mean.values.size(); ++i)
+      EXPECT_FLOAT_EQ(mean.values[i], (first.values[i] + second.values[i]) / 2);
+    EXPECT_NE(first.values, second.values);
+    EXPECT_EQ(mean.title, std::string("encoder self-attention, mean of 2 layers, ") +
+                              (head ? "head 1" : "mean of 2 heads"));
+    EXPECT_EQ(second.title,
+              std::string("encoder self-attention, layer 1, ") + (head ? "head 1" : "mean of 2 heads"));
+  }
+  EXPECT_THROW(view(pair, {}, {}), Error);
+}
+
+TEST_F(Attended, PicturesShowLayersAndHeadsBesideEachOther) {
+  if (!pictures_available()) GTEST_SKIP() << "this build has no pictures (GLOSS_PICTURES=OFF)";
+  const AttendedPair pair = only(attended(kLine), AttentionKind::cross);
+  const auto drawn = [&](bool each_layer, bool each_head, std::optional<int64_t> head) {
+    PictureOptions options;
+    options.each_layer = each_layer;
+    options.each_head = each_head;
+    options.view.head = head;
+    return draw_attention(pair, PictureFormat::svg, options).bytes;
+  };
+  // What is drawn by hand: the layers of each row of the grid, and the head of each column.
+  using Rows = std::vector<std::pair<std::string, std::span<const AttentionMap>>>;
+  using Columns = std::vector<std::pair<std::string, std::optional<int64_t>>>;
+  const auto wanted = [&](const std::string& title, const Rows& rows, const Columns& columns) {
+    HeatMapGrid grid;
+    grid.title = title;
+    grid.grid_rows.clear();
+    grid.grid_columns.clear();
+    for (const auto& [name, maps] : rows) {
+      grid.grid_rows.push_back(name);
+      for (const auto& [text, head] : columns) {
+        ViewOptions options;
+        options.head = head;
+        const AttentionView one = view(pair, maps, options);
+        grid.row_labels = one.rows;
+        grid.column_labels = one.columns;
+        grid.maps.push_back({one.values, one.hidden});
+      }
+    }
+    for (const auto& [text, head] : columns) grid.grid_columns.push_back(text);
+    return draw(grid, PictureFormat::svg).bytes;
+  };
+  const std::span<const AttentionMap> all = pair.maps;
+  const Rows both{{"layer 0", all.subspan(0, 1)}, {"layer 1", all.subspan(1, 1)}};
+  const std::string name = "cross-attention";
+  EXPECT_EQ(drawn(true, true, std::nullopt), wanted(name, both, {{"head 0", 0}, {"head 1", 1}}));
+  EXPECT_EQ(drawn(true, false, std::nullopt), wanted(name, both, {{"mean of 2 heads", std::nullopt}}));
+  EXPECT_EQ(drawn(true, false, 1), wanted(name, both, {{"head 1", 1}}));
+  EXPECT_EQ(drawn(false, true, std::nullopt),
+            wanted(name, {{"mean of 2 layers", all}}, {{"head 0", 0}, {"head 1", 1}}));
+  EXPECT_EQ(drawn(false, false, std::nullopt),
+            wanted(name + ", mean of 2 layers, mean of 2 heads", {{"", all}}, {{"", std::nullopt}}));
+  EXPECT_NE(drawn(true, false, std::nullopt), drawn(true, false, 1));
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 #include "gloss/inspect/attention_picture.h"
 
+#include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace gloss::inspect {
 namespace {
 
 using models::AttentionKind;
+using models::AttentionMap;
 
 std::pair<std::string, std::string> axes_of(AttentionKind kind) {
   switch (kind) {
@@ -23,34 +27,39 @@ std::pair<std::string, std::string> axes_of(AttentionKind kind) {
 }  // namespace
 
 Picture draw_attention(const AttendedPair& pair, PictureFormat format, const PictureOptions& options) {
-  const models::AttentionMap& first = pair.maps.at(0);
-  HeatMapGrid grid;
-  std::tie(grid.row_axis, grid.column_axis) = axes_of(first.kind);
-  if (!options.all_heads) {
-    AttentionView one = view(pair, first, options.view);
-    grid.title = std::move(one.title);
-    grid.row_labels = std::move(one.rows);
-    grid.column_labels = std::move(one.columns);
-    grid.maps.push_back({std::move(one.values), std::move(one.hidden)});
-    return draw(grid, format, options.style);
+  require(!pair.maps.empty(), "there is no attention to draw: ask for a layer of a kind that the model has");
+  const std::span<const AttentionMap> maps = pair.maps;
+  std::vector<std::span<const AttentionMap>> layers{maps};
+  if (options.each_layer) {
+    layers.clear();
+    for (size_t i = 0; i < maps.size(); ++i) layers.push_back(maps.subspan(i, 1));
   }
-  grid.grid_rows.clear();
-  grid.grid_columns.clear();
-  for (int64_t head = 0; head < first.heads; ++head)
-    grid.grid_columns.push_back(fmt::format("head {}", head));
-  for (const models::AttentionMap& map : pair.maps) {
-    grid.grid_rows.push_back(fmt::format("layer {}", map.layer));
-    for (int64_t head = 0; head < map.heads; ++head) {
-      ViewOptions of_head = options.view;
-      of_head.head = head;
-      AttentionView one = view(pair, map, of_head);
+  std::vector<std::optional<int64_t>> heads{options.view.head};
+  if (options.each_head) {
+    heads.clear();
+    for (int64_t head = 0; head < maps[0].heads; ++head) heads.emplace_back(head);
+  }
+  HeatMapGrid grid;
+  std::tie(grid.row_axis, grid.column_axis) = axes_of(maps[0].kind);
+  grid.title = kind_text(maps[0].kind);
+  const bool alone = layers.size() == 1 && heads.size() == 1;
+  if (!alone) {
+    grid.grid_rows.clear();
+    grid.grid_columns.clear();
+    for (const auto& layer : layers) grid.grid_rows.push_back(layers_text(layer));
+    for (const auto& head : heads) grid.grid_columns.push_back(heads_text(maps[0], head));
+  }
+  for (const auto& layer : layers) {
+    for (const auto& head : heads) {
+      ViewOptions of_one = options.view;
+      of_one.head = head;
+      AttentionView one = view(pair, layer, of_one);
+      if (alone) grid.title = std::move(one.title);
       grid.row_labels = std::move(one.rows);
       grid.column_labels = std::move(one.columns);
       grid.maps.push_back({std::move(one.values), std::move(one.hidden)});
     }
   }
-  grid.title = fmt::format("{}{}", kind_name(first.kind),
-                           first.kind == AttentionKind::cross ? "-attention" : " self-attention");
   return draw(grid, format, options.style);
 }
 

@@ -1,6 +1,7 @@
 #include "gloss/inspect/attention_view.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace gloss::inspect {
@@ -46,6 +47,18 @@ void require_head(const AttentionMap& map, std::optional<int64_t> head) {
       fmt::format("there is no head {}: this attention has {}, 0 to {}", *head, map.heads, map.heads - 1));
 }
 
+// [n_q, n_k]: the mean over the layers.
+std::vector<float> mean_weights(std::span<const AttentionMap> maps, std::optional<int64_t> head, int64_t n_q,
+                                int64_t n_k) {
+  std::vector<float> mean = maps.front().weights_of(0, head, n_q, n_k);
+  for (const AttentionMap& map : maps.subspan(1)) {
+    const std::vector<float> more = map.weights_of(0, head, n_q, n_k);
+    std::ranges::transform(mean, more, mean.begin(), std::plus<>());
+  }
+  for (float& weight : mean) weight /= static_cast<float>(maps.size());
+  return mean;
+}
+
 void pad(AttentionView& view, int64_t pad_to) {
   const size_t keys = view.columns.size(), wanted = static_cast<size_t>(pad_to);
   if (keys > wanted) {
@@ -67,22 +80,34 @@ void pad(AttentionView& view, int64_t pad_to) {
 
 }  // namespace
 
-AttentionView view(const AttendedPair& pair, const AttentionMap& map, const ViewOptions& options) {
-  require_head(map, options.head);
-  const bool self = map.kind != AttentionKind::cross;
-  Axis rows =
-      axis_of(pair, map.kind == AttentionKind::encoder, map.kind == AttentionKind::decoder, options.merge);
-  Axis columns = map.kind == AttentionKind::cross ? axis_of(pair, true, false, options.merge) : rows;
+std::string kind_text(AttentionKind kind) {
+  return fmt::format("{}{}", kind_name(kind),
+                     kind == AttentionKind::cross ? "-attention" : " self-attention");
+}
+
+std::string layers_text(std::span<const AttentionMap> maps) {
+  return maps.size() == 1 ? fmt::format("layer {}", maps[0].layer)
+                          : fmt::format("mean of {} layers", maps.size());
+}
+
+std::string heads_text(const AttentionMap& map, std::optional<int64_t> head) {
+  if (map.heads == 1) return "its only head";
+  return head ? fmt::format("head {}", *head) : fmt::format("mean of {} heads", map.heads);
+}
+
+AttentionView view(const AttendedPair& pair, std::span<const AttentionMap> maps, const ViewOptions& options) {
+  require(!maps.empty(), "there is no attention to look at: a view takes one layer or more");
+  for (const AttentionMap& map : maps) require_head(map, options.head);
+  const AttentionKind kind = maps.front().kind;
+  Axis rows = axis_of(pair, kind == AttentionKind::encoder, kind == AttentionKind::decoder, options.merge);
+  Axis columns = kind == AttentionKind::cross ? axis_of(pair, true, false, options.merge) : rows;
   const auto n_q = static_cast<int64_t>(rows.group_of.size()),
              n_k = static_cast<int64_t>(columns.group_of.size());
-  const std::vector<float> weights = map.weights_of(0, options.head, n_q, n_k);
+  const std::vector<float> weights = mean_weights(maps, options.head, n_q, n_k);
 
   AttentionView view;
-  const std::string which = options.head     ? fmt::format("head {}", *options.head)
-                            : map.heads == 1 ? "its only head"
-                                             : fmt::format("mean of {} heads", map.heads);
-  view.title = fmt::format("{}{}, layer {}, {}", kind_name(map.kind), self ? " self-attention" : "-attention",
-                           map.layer, which);
+  view.title =
+      fmt::format("{}, {}, {}", kind_text(kind), layers_text(maps), heads_text(maps.front(), options.head));
   const size_t width = columns.labels.size();
   view.values.assign(rows.labels.size() * width, 0);
   view.hidden.assign(rows.labels.size() * width, 0);
@@ -94,7 +119,7 @@ AttentionView view(const AttendedPair& pair, const AttentionMap& map, const View
           weights[i * columns.group_of.size() + j] / tokens_in_row[rows.group_of[i]];
     }
   }
-  if (map.kind == AttentionKind::decoder) {
+  if (kind == AttentionKind::decoder) {
     for (size_t row = 0; row < rows.labels.size(); ++row) {
       for (size_t column = row + 1; column < width; ++column) view.hidden[row * width + column] = 1;
     }
