@@ -81,29 +81,41 @@ def softmax_backward(a, da):
     return a * (da - (a * da).sum(-1, keepdim=True))
 
 
+def forward_of_step(query, keys, h, v_a, hidden):
+    """attend_step by hand: tanh and the weights, which backward_of_step needs, and the context."""
+    z = (keys + query[:, None]).tanh_()
+    e = z @ v_a
+    if hidden is not None:
+        e.masked_fill_(hidden, float("-inf"))
+    a = torch.softmax(e, -1)
+    return z, a, torch.bmm(a[:, None], h)[:, 0]
+
+
+def backward_of_step(z, a, dc, h, v_a, dkeys, dh, dv_a):
+    """Adds to dkeys, dh and dv_a in place, returns the gradient of the query. Overwrites z."""
+    dh.addcmul_(a[:, :, None], dc[:, None])
+    # The vector in front: bmm of a matrix and a vector behind it takes several times as long.
+    de = softmax_backward(a, torch.bmm(dc[:, None], h.transpose(1, 2))[:, 0])
+    dv_a.addmv_(z.view(-1, z.shape[-1]).T, de.view(-1))
+    du = z.square_().neg_().add_(1).mul_(v_a).mul_(de[..., None])
+    dkeys += du
+    return du.sum(1)
+
+
 @torch.no_grad()
 def step_by_hand(batch):
     kept = []
     for i, alive in enumerate(batch.alive):
-        z = (batch.keys[:alive] + batch.queries[i][:alive, None]).tanh_()
-        e = z @ batch.v_a
-        if batch.hidden is not None:
-            e.masked_fill_(batch.hidden[:alive], float("-inf"))
-        a = torch.softmax(e, -1)
-        torch.bmm(a[:, None], batch.h[:alive])
+        query, hidden = batch.queries[i][:alive], batch.hidden_of(alive)
+        z, a, _ = forward_of_step(query, batch.keys[:alive], batch.h[:alive], batch.v_a, hidden)
         kept.append((z, a))
     dkeys, dh, dv_a = torch.zeros_like(batch.keys), torch.zeros_like(batch.h), torch.zeros_like(batch.v_a)
     dqueries = [None] * batch.steps
     for i in reversed(range(batch.steps)):
         (z, a), alive = kept.pop(), batch.alive[i]
-        dc = batch.upstream[i, :alive]
-        dh[:alive].baddbmm_(a[:, :, None], dc[:, None])
-        de = softmax_backward(a, torch.bmm(batch.h[:alive], dc[:, :, None])[..., 0])
-        dv_a.addmv_(z.view(-1, z.shape[-1]).T, de.view(-1))
-        du = z.square_().neg_().add_(1).mul_(batch.v_a).mul_(de[..., None])
-        dkeys[:alive] += du
         dqueries[i] = torch.zeros_like(batch.queries[i])
-        torch.sum(du, 1, out=dqueries[i][:alive])
+        dqueries[i][:alive] = backward_of_step(z, a, batch.upstream[i, :alive], batch.h[:alive], batch.v_a,
+                                               dkeys[:alive], dh[:alive], dv_a)
     return [dkeys, dh, dv_a, *dqueries]
 
 

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Training speed, in turns with PyTorch on the same machine: target tokens a second, median of several runs.
-# Usage: bench/train_speed.sh [--rounds N] [--updates N] [--size tiny|small|base] [--threads N] [--batch-tokens N]
-#        [--gloss-batch-tokens N]
-#   GLOSS_PEERS_VENV  a Python environment with torch, transformers and sentencepiece
+# Usage: bench/train_speed.sh [--rounds N] [--updates N] [--size tiny|small|base|rnn-small] [--threads N]
+#        [--batch-tokens N] [--gloss-batch-tokens N]
+#   GLOSS_PEERS_VENV  a Python environment with torch and sentencepiece, and but for rnn-small transformers
 #
 # Both train on Multi30k en-de with 8,000 pieces, dropout 0.1 and label smoothing 0.1. In each round gloss and
-# both models of peers/torch_train_speed.py (lean, and transformers' MarianMT) do the same number of updates,
-# one after another; the faster of the two counts. Nobody's vocabulary, start-up and first updates are timed:
-# PyTorch's script leaves out three updates, here the first entry of train.jsonl is left out (two seconds).
-# Tokens are those of the target with its end symbol, without padding. PyTorch's script counts the padded longer
+# two models in PyTorch do the same number of updates, one after another; the faster of the two counts. For a
+# Transformer they are those of peers/torch_train_speed.py (lean, and transformers' MarianMT), for rnn-small those
+# of rnn_train_torch.py (eager and lean), without layer norm as ours. The number of everybody's parameters is
+# printed; with rnn-small it must be the same.
+# Nobody's vocabulary, start-up and first updates are timed: PyTorch's scripts leave out three updates, here the
+# first entry of train.jsonl is left out (two seconds).
+# Tokens are those of the target with its end symbol, without padding. PyTorch's scripts count the padded longer
 # side of a batch, gloss the target's tokens: --gloss-batch-tokens makes the updates alike in size.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
@@ -29,9 +32,17 @@ while [[ $# -gt 0 ]]; do
 done
 need_gloss
 python=${GLOSS_PEERS_VENV:?set it to a Python environment with torch, transformers and sentencepiece}/bin/python3
-peer=$shared/peers/torch_train_speed.py
-[[ -e $peer ]] || die "there is no $peer: set GLOSS_SHARED to the folder that holds peers/"
+peers=$shared/peers
+[[ -e $peers/common.py ]] || die "there is no $peers/common.py: set GLOSS_SHARED to the folder that holds peers/"
 make_work
+case $size in
+  tiny | small | base) peer=("$peers/torch_train_speed.py") ways=(lean hf) ;;
+  rnn-small)
+    # Our pieces of the round, which come before its peers.
+    peer=("$bench/rnn_train_torch.py" --vocabulary "$work/model/source.spm") ways=(eager lean)
+    ;;
+  *) die "--size is tiny, small, base or rnn-small, not '$size'" ;;
+esac
 unpack multi30k train.en train.de val.en val.de
 machine
 
@@ -64,34 +75,45 @@ run_gloss() {
   speed_of_log "$work/model/train.jsonl"
 }
 
+# run_torch WAY: target tokens a second, and the number of parameters as the script has it.
 run_torch() {
-  PYTHONDONTWRITEBYTECODE=1 "$python" "$peer" --size "$size" --steps "$updates" --impl "$1" --threads "$threads" \
-    --batch-tokens "$batch_tokens" 2>"$work/torch.log" | sed -n 's/.*: \([0-9]*\) target tok.*/\1/p' |
-    grep . || {
+  PYTHONPATH=$peers PYTHONDONTWRITEBYTECODE=1 "$python" "${peer[@]}" --size "$size" --steps "$updates" --impl "$1" \
+    --threads "$threads" --batch-tokens "$batch_tokens" 2>"$work/torch.log" |
+    sed -n 's/.*: \([0-9]*\) target tok.*parameters \(.*\)/\1 \2/p' | grep . || {
     tail -n 5 "$work/torch.log" >&2
-    die "torch_train_speed.py failed"
+    die "$(basename "${peer[0]}") failed"
   }
+}
+
+parameters_of_gloss() {
+  "$gloss" info "$work/model" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["parameters"]["total"])'
 }
 
 for ((round = 1; round <= rounds; ++round)); do
   read -r ours tokens < <(run_gloss)
-  lean=$(run_torch lean)
-  hf=$(run_torch hf)
   echo "$ours" >>"$work/gloss"
-  echo "$lean" >>"$work/lean"
-  echo "$hf" >>"$work/hf"
-  echo "round $round: gloss $ours ($tokens target tokens an update), PyTorch lean $lean, transformers $hf"
+  parameters=$(parameters_of_gloss)
+  line="round $round: gloss $ours ($tokens target tokens an update)" sizes="parameters: gloss $parameters"
+  for way in "${ways[@]}"; do
+    read -r theirs their_parameters < <(run_torch "$way")
+    echo "$theirs" >>"$work/$way"
+    line+=", PyTorch $way $theirs" sizes+=", $way $their_parameters"
+    [[ $size != rnn-small || $their_parameters == "$parameters" ]] ||
+      die "the models are not of one size: gloss has $parameters parameters, $way $their_parameters"
+  done
+  ((round > 1)) || echo "$sizes"
+  echo "$line"
 done
 
-python3 - "$work" <<'PYTHON'
+python3 - "$work" "${ways[@]}" <<'PYTHON'
 import pathlib, statistics, sys
-work = pathlib.Path(sys.argv[1])
-runs = {name: [int(x) for x in (work / name).read_text().split()] for name in ("gloss", "lean", "hf")}
+work, ways = pathlib.Path(sys.argv[1]), sys.argv[2:]
+titles = {"gloss": "gloss", "eager": "PyTorch, eager", "lean": "PyTorch, lean", "hf": "transformers"}
+runs = {name: [int(x) for x in (work / name).read_text().split()] for name in ("gloss", *ways)}
 print(f"{'target tokens/s':<20}{'median':>9}{'min':>9}{'max':>9}")
-for name, title in (("gloss", "gloss"), ("lean", "PyTorch, lean"), ("hf", "transformers")):
-    values = runs[name]
-    print(f"{title:<20}{statistics.median(values):>9.0f}{min(values):>9}{max(values):>9}")
-faster = max(("lean", "hf"), key=lambda name: statistics.median(runs[name]))
+for name, values in runs.items():
+    print(f"{titles[name]:<20}{statistics.median(values):>9.0f}{min(values):>9}{max(values):>9}")
+faster = max(ways, key=lambda name: statistics.median(runs[name]))
 ratios = [a / b for a, b in zip(runs["gloss"], runs[faster])]
 print(f"gloss / the faster one ({faster}): median {statistics.median(ratios):.2f}, from {min(ratios):.2f} to "
       f"{max(ratios):.2f} (needed: 1.5)")
