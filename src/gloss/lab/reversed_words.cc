@@ -130,7 +130,7 @@ class Learner {
     std::ranges::fill(parameters.gradients(), 0.0f);
     Tape<float> tape(context_, Tape<float>::Mode::train);
     const auto tokens = static_cast<double>(pairs.target.offsets.total());
-    const auto loss = model_.loss(tape, pairs.source, pairs.target, 0, 1 / tokens);
+    const auto loss = model_.loss(tape, pairs.source, pairs.target, {.scale = 1 / tokens});
     const Tensor<float> one(context_.arena, {1});
     one.fill(1);
     tape.backward(loss.sum, one);
