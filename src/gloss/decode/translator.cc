@@ -74,6 +74,7 @@ std::string text_of(const Task& task, Context& context, const LinePart& part,
 std::vector<Candidate> candidates_of(const Task& task, Context& context, const Job& job,
                                      std::vector<Hypothesis> hypotheses) {
   std::vector<Candidate> candidates;
+  candidates.reserve(hypotheses.size());
   for (Hypothesis& hypothesis : hypotheses) {
     candidates.push_back({text_of(task, context, job.text(), hypothesis.tokens), hypothesis.log_probability,
                           hypothesis.score, std::move(hypothesis.tokens),

@@ -23,9 +23,9 @@ void check(const PieceWords& pieces, const char* side) {
 }
 
 size_t word_count(const PieceWords& pieces) {
-  int32_t last = kNoWord;
-  for (const int32_t word : pieces.word) last = std::max(last, word);
-  return static_cast<size_t>(last + 1);
+  int32_t count = 0;
+  for (const int32_t word : pieces.word) count = std::max(count, word + 1);
+  return static_cast<size_t>(count);
 }
 
 // What one row of weights, or a sum of rows, says.

@@ -155,8 +155,7 @@ double ratio(int64_t part, int64_t whole) {
 
 Alignment in_order(std::vector<Link> links) {
   std::ranges::sort(links);
-  const auto rest = std::ranges::unique(links);
-  links.erase(rest.begin(), rest.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
   return links;
 }
 

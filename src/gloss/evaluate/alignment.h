@@ -14,7 +14,7 @@ namespace gloss::evaluate {
 // A source word and the target word that translates it, both counted from 0.
 struct Link {
   int32_t source = 0, target = 0;
-  auto operator<=>(const Link&) const = default;
+  auto operator<=>(const Link&) const = default;  // NOLINT(modernize-use-nullptr): it means the 0 of `< 0`
 };
 
 // The links of one sentence pair: ascending by source, then target, none twice.

@@ -31,6 +31,7 @@ void add_line(const std::string& hypothesis, const std::vector<const std::string
   const std::u32string tokens = token_ids(hypothesis, score.options, ids);
   const auto length = static_cast<int64_t>(tokens.size());
   std::vector<std::u32string> reference_tokens;
+  reference_tokens.reserve(references.size());
   for (const std::string* reference : references)
     reference_tokens.push_back(token_ids(*reference, score.options, ids));
 

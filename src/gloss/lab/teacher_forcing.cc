@@ -14,7 +14,6 @@ namespace gloss::lab {
 namespace {
 
 using autograd::Tape;
-using autograd::Var;
 using models::AttentionKind;
 
 constexpr std::array<const char*, 12> kWords{"</s>", "<s>",  "the",   "a",     "cat",   "dog",
