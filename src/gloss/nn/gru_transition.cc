@@ -199,6 +199,10 @@ void weight_gradients(Tape<T>& tape, const GruWeights<T>& weights, const GruKept
   const GruShape& shape = weights.shape;
   ThreadPool& pool = tape.pool();
   if (shape.layer_norm) {
+    // The steps differentiated the norm of their rows already, from the same mean and deviation, to pass ds
+    // on to h. Gain and bias need dy of all tokens as well, summed in an order that threads do not change: so
+    // dy is what kept.gates holds, and ds is made once more. To keep both would take [tokens, 3 d_h] more and
+    // save one of two passes over the row, for the price of storing it.
     const Matrix<T> gradient = matrix(kept.gates);
     gate_norm_backward<T>(tape, weights.norm_gain, weights.norm_bias, kept.sums, kept.statistics, gradient,
                           gradient, Accumulate::no);
