@@ -46,19 +46,22 @@ struct AlignCommand {
     visit(Field("target", "FILE", "its translation, line for line"), self.target);
     visit(Field("output", "FILE", "write to a file, whole or not at all, instead of standard output"),
           self.output);
-    visit(Field("layer", "N", "from 0; -1: the one that aligns best as a rule").range(-1, 1000), self.layer);
-    visit(Field("head", "N", "from 0; -1: the mean of all; -2: the one that was guided, or the mean")
+    visit(Field("layer", "N", "layer, from 0; -1: the one that aligns best as a rule").range(-1, 1000),
+          self.layer);
+    visit(Field("head", "N", "head, from 0; -1: the mean of all; -2: the guided one, or the mean")
               .range(-2, 1 << 24),
           self.head);
-    visit(Field("step", "S", "that produces a word or that reads it; usual: reading, recurrent: emitting")
+    visit(Field("step", "S", "attention where a word is read or emitted; usual: by model")
               .choices<Steps>(
                   {{Steps::usual, "usual"}, {Steps::emitting, "emitting"}, {Steps::reading, "reading"}}),
           self.step);
     visit(Field("tune", "GOLD", "take the layer, head and step that agree best with a person's links"),
           self.tune);
-    visit(Field("gold-base", "N", "number of the first word in GOLD").range(0, 1), self.gold_base);
-    visit(Field("reverse", "MODEL", "of the other direction: its links are joined with these"), self.reverse);
-    visit(Field("symmetrise", "M", "how")
+    visit(Field("gold-base", "N", "number of the first word of a sentence in GOLD").range(0, 1),
+          self.gold_base);
+    visit(Field("reverse", "MODEL", "model of the other direction, whose links are joined with these"),
+          self.reverse);
+    visit(Field("symmetrise", "M", "how the links of both directions are joined")
               .choices<Symmetrisation>({{Symmetrisation::intersection, "intersection"},
                                         {Symmetrisation::union_, "union"},
                                         {Symmetrisation::grow_diag, "grow-diag"},
@@ -66,20 +69,21 @@ struct AlignCommand {
                                         {Symmetrisation::grow_diag_final_and, "grow-diag-final-and"}}),
           self.symmetrise);
     visit(
-        Field("target-pieces", "P", "what counts of a target word")
+        Field("target-pieces", "P", "mean of a word's pieces, the first, or each by itself")
             .choices<TargetPieces>(
                 {{TargetPieces::mean, "mean"}, {TargetPieces::first, "first"}, {TargetPieces::each, "each"}}),
         self.words.target_pieces);
-    visit(Field("end-symbol", "E", "a word that looks at the end symbol: its next best, or no link")
+    visit(Field("end-symbol", "E", "for a word that looks there: its next best, or no link")
               .choices<EndSymbol>({{EndSymbol::next_best, "next-best"}, {EndSymbol::unlinked, "unlinked"}}),
           self.words.end_symbol);
-    visit(Field("punctuation", "P", "the same for marks; word: marks are words")
+    visit(Field("punctuation", "P", "the same for marks; word: marks are words like others")
               .choices<PunctuationSink>({{PunctuationSink::next_best, "next-best"},
                                          {PunctuationSink::unlinked, "unlinked"},
                                          {PunctuationSink::word, "word"}}),
           self.words.punctuation);
-    visit(Field("minimum", "W", "least attention that makes a link").range(0, 1), self.words.minimum);
-    visit(Field("threads", "N", "0: one a core").range(0, 1024), self.threads);
+    visit(Field("minimum", "W", "least share of its attention that links a word").range(0, 1),
+          self.words.minimum);
+    visit(Field("threads", "N", "threads to compute with; 0: one a core").range(0, 1024), self.threads);
   }
 };
 
@@ -205,10 +209,14 @@ int run(const Typed<AlignCommand>& typed) {
 Run add_align(CLI::App& program) {
   CLI::App& app = add_command(
       program,
-      {"align", "MODEL --source FILE --target FILE [OPTIONS]", "word alignments from attention",
+      {"align",
+       "MODEL --source FILE --target FILE [OPTIONS]",
+       "word alignments from attention",
        "Forces each translation and links its words with the source words that attention looked at:\n"
        "a line of source-target numbers from 0 for each pair.",
-       "gloss align models/en-de --source test.en --target test.de"});
+       "gloss align models/en-de --source test.en --target test.de",
+       {"source", "target", "output", "layer", "head", "step", "tune", "gold-base", "reverse", "symmetrise",
+        "threads"}});
   auto typed = std::make_shared<Typed<AlignCommand>>();
   app.add_option("MODEL", typed->value.model, "model folder")->required();
   add_options(app, *typed);

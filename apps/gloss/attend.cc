@@ -49,7 +49,7 @@ struct AttendCommand {
     visit(
         Field("output", "FILE", "draw a picture, FILE.svg, .png or .pdf; FILE.json: write the numbers there"),
         self.output);
-    visit(Field("kind", "K", "who looks at whom; a picture shows one of them, cross unless told")
+    visit(Field("kind", "K", "who looks at whom; a picture shows one, cross unless told")
               .choices<Kinds>({{Kinds::all, "all"},
                                {Kinds::cross, "cross"},
                                {Kinds::encoder, "encoder"},
@@ -74,7 +74,7 @@ struct AttendCommand {
     visit(Field("beam", "N", "hypotheses of the search for the translation").range(1, 4096), self.beam);
     visit(Field("length-penalty", "A", "of the search: score = log-probability / length^A").range(-100, 100),
           self.length_penalty);
-    visit(Field("threads", "N", "to compute with; 0: one a core").range(0, 1024), self.threads);
+    visit(Field("threads", "N", "threads to compute with; 0: one a core").range(0, 1024), self.threads);
   }
 };
 

@@ -9,14 +9,13 @@
 namespace gloss::cli {
 namespace {
 
-constexpr size_t kNames = 30;  // width of the column of names, where they fit
-constexpr size_t kWidth = 100;
+constexpr size_t kNames = 28;  // width of the column of names
 
-// One line for options that belong together: an option without a help text shares the line before it.
-struct Row {
-  std::string names, help, defaults;
-  bool shown = false;
-};
+// A long list of choices leaves no room beside it.
+std::string line_of(std::string_view name, std::string_view help) {
+  if (name.size() <= kNames) return fmt::format("  {:<{}}  {}\n", name, kNames, help);
+  return fmt::format("  {}\n  {:<{}}  {}\n", name, "", kNames, help);
+}
 
 class CommandHelp : public CLI::FormatterBase {
  public:
@@ -31,54 +30,37 @@ class CommandHelp : public CLI::FormatterBase {
     const bool all = shown_.empty() || mode == CLI::AppFormatMode::All;
     std::string out = usage_ + "\n" + details_ + "\n";
     for (const CLI::App* part : app->get_subcommands({}))
-      out += text_of({part->get_name(), part->get_description(), "", true});
+      out += cli::line_of(part->get_name(), part->get_description());
+    for (const CLI::Option* option : app->get_options()) {
+      if (option->get_positional()) out += cli::line_of(option->get_name(), option->get_description());
+    }
     for (const std::string& group : app->get_groups()) {
       if (group.empty()) continue;
-      const std::vector<Row> rows = rows_of(app, group);
-      if (all && app->get_groups().size() > 2) out += fmt::format("{}:\n", group);
-      for (const Row& row : rows) {
-        if (all || row.shown) out += text_of(row);
+      std::string options;
+      for (const CLI::Option* option : app->get_options()) {
+        if (option->get_group() == group && is_shown(*app, *option, all)) options += line_of(*option);
       }
+      if (all && app->get_groups().size() > 2 && !options.empty()) out += fmt::format("{}:\n", group);
+      out += options;
     }
-    if (!all) out += text_of({"--help-all", "every option there is", "", true});
+    if (!all) out += cli::line_of("--help-all", "every option there is");
     if (!example_.empty()) out += fmt::format("Example: {}\n", example_);
     return out;
   }
 
  private:
-  std::vector<Row> rows_of(const CLI::App* app, const std::string& group) const {
-    std::vector<Row> rows;
-    for (const CLI::Option* option : app->get_options()) {
-      if (option->get_group() != group || option->get_positional() || option == app->get_help_ptr() ||
-          option == app->get_help_all_ptr())
-        continue;
-      std::string name = option->get_name();
-      const bool shown = shown_.contains(name.substr(2));
-      if (!option->get_type_name().empty() && option->get_type_size() != 0)
-        name += " " + option->get_type_name();
-      const std::string value = option->get_default_str();
-      if (!option->get_description().empty() || rows.empty()) {
-        rows.push_back({name, option->get_description(), value, shown});
-        continue;
-      }
-      Row& row = rows.back();
-      row.names += " " + name;
-      if (!value.empty()) row.defaults += (row.defaults.empty() ? "" : ", ") + value;
-      row.shown |= shown;
-    }
-    return rows;
+  bool is_shown(const CLI::App& app, const CLI::Option& option, bool all) const {
+    if (option.get_positional() || &option == app.get_help_ptr() || &option == app.get_help_all_ptr())
+      return false;
+    return all || shown_.contains(option.get_name().substr(2));
   }
 
-  static std::string text_of(const Row& row) {
-    std::string line = fmt::format("  {:<{}}", row.names, kNames);
-    if (line.ends_with(' ')) {
-      line += " ";
-    } else {
-      line += "  ";
-    }
-    line += row.help;
-    if (!row.defaults.empty()) line += fmt::format(" ({})", row.defaults);
-    return line + "\n";
+  static std::string line_of(const CLI::Option& option) {
+    std::string name = option.get_name(), help = option.get_description();
+    if (!option.get_type_name().empty() && option.get_type_size() != 0) name += " " + option.get_type_name();
+    if (const std::string value = option.get_default_str(); !value.empty())
+      help += fmt::format(" (default {})", value);
+    return cli::line_of(name, help);
   }
 
   std::string usage_, details_, example_;

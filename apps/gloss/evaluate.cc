@@ -46,13 +46,13 @@ struct EvaluateCommand {
           self.gold_base);
     visit(Field("target", "FILE", "with --source the sentences that --alignment links, to check its links"),
           self.target);
-    visit(Field("output", "FILE", "write the translations"), self.output);
+    visit(Field("output", "FILE", "write the translations to a file as well"), self.output);
     visit(Field("tokenize", "T", "how BLEU splits words, as sacreBLEU does")
               .choices<Tokenizer>(
                   {{Tokenizer::v13a, "13a"}, {Tokenizer::intl, "intl"}, {Tokenizer::none, "none"}}),
           self.tokenize);
-    visit(Field("lowercase", "", "ignore case; one JSON object instead of lines"), self.lowercase);
-    visit(Field("json", "", ""), self.json);
+    visit(Field("lowercase", "", "ignore case in BLEU and chrF"), self.lowercase);
+    visit(Field("json", "", "one JSON object instead of lines"), self.json);
     decode::TranslateOptions::fields(self.translate, visit);
     visit(Field("replace-invalid", "", "put U+FFFD in place of bytes that are not UTF-8"),
           self.replace_invalid);
@@ -270,8 +270,7 @@ Run add_evaluate(CLI::App& program) {
        "the alignment error rate (Och and Ney 2003).",
        "gloss evaluate models/en-de --source test.en --reference test.de",
        {"source", "hypothesis", "reference", "alignment-gold", "alignment", "gold-base", "target", "output",
-        "tokenize", "lowercase", "json", "beam", "length-penalty", "batch", "threads", "workers",
-        "replace-invalid"}});
+        "tokenize", "lowercase", "json", "beam", "length-penalty", "threads", "replace-invalid"}});
   auto typed = std::make_shared<Typed<EvaluateCommand>>();
   app.add_option("MODEL", typed->value.model, "model folder");
   add_options(app, *typed);

@@ -27,11 +27,12 @@ struct InfoCommand {
 
   template <class Self, class Visitor>
   static void fields(Self& self, Visitor&& visit) {
-    visit(Field("source-length", "N", "pieces of a sentence, for the memory of the cache").range(1, 1 << 24),
+    visit(Field("source-length", "N", "pieces of a source sentence, for the memory of the cache")
+              .range(1, 1 << 24),
           self.source_length);
-    visit(Field("target-length", "N", "").range(1, 1 << 24), self.target_length);
-    visit(Field("batch", "N", "sentences at a time, and hypotheses of each").range(1, 1 << 16), self.batch);
-    visit(Field("beam", "N", "").range(1, 4096), self.beam);
+    visit(Field("target-length", "N", "pieces of its translation").range(1, 1 << 24), self.target_length);
+    visit(Field("batch", "N", "sentences that are translated at a time").range(1, 1 << 16), self.batch);
+    visit(Field("beam", "N", "hypotheses of each").range(1, 4096), self.beam);
     visit(Field("json", "", "one JSON object instead of lines"), self.json);
   }
 };

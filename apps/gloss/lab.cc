@@ -30,9 +30,9 @@ struct LabCommand {
   static void fields(Self& self, Visitor&& visit) {
     using inspect::Theme;
     Experiment::Options::fields(self.own, visit);
-    visit(Field("break", "", Experiment::kRemoves), self.broken);
-    visit(Field("output", "FILE", "the figure, by its ending svg, png or pdf"), self.output);
-    visit(Field("theme", "T", "of the figure")
+    visit(Field("break", "", std::string("take away ") + Experiment::kRemoves), self.broken);
+    visit(Field("output", "FILE", "draw the figure, FILE.svg, .png or .pdf"), self.output);
+    visit(Field("theme", "T", "the figure's page and colours")
               .template choices<Theme>({{Theme::light, "light"}, {Theme::dark, "dark"}}),
           self.theme);
   }
@@ -62,9 +62,10 @@ int run(const Typed<LabCommand<Experiment>>& typed) {
 template <class Experiment>
 void add_experiment(CLI::App& lab, std::vector<std::pair<const CLI::App*, Run>>& runs) {
   const std::string name = std::string("lab ") + Experiment::kName;
-  CLI::App& app = add_command(
-      lab, {name, "[OPTIONS]", Experiment::kSummary,
-            "Prints what it saw, states its claims and checks them; exit status 1 where one fails.", ""});
+  CLI::App& app = add_command(lab, {name, "[OPTIONS]", Experiment::kSummary,
+                                    "Prints what it saw, states its claims and checks them; exit status 1 "
+                                    "where one fails, as with --break.",
+                                    fmt::format("gloss {0} --output {1}.svg", name, Experiment::kName)});
   auto typed = std::make_shared<Typed<LabCommand<Experiment>>>();
   add_options(app, *typed);
   runs.emplace_back(&app, [typed] { return run<Experiment>(*typed); });

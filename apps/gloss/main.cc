@@ -109,7 +109,8 @@ int run(int argc, char** argv) {
   CLI::App program("", "gloss");
   program.formatter(std::make_shared<ProgramHelp>());
   program.set_help_flag("-h,--help", "show this, or what a command can do");
-  std::string isa, gemm, topic;
+  std::string isa, gemm;
+  std::vector<std::string> topic;  // "lab scaling" is a command too
   bool show_version = false;
   program.add_flag("--version", show_version, "version, instruction set and matrix product in use");
   program.add_option("--isa", isa, "at most this instruction set: ssse3, sse4, avx2, avx512 (or GLOSS_ISA)");
@@ -157,16 +158,18 @@ int run(int argc, char** argv) {
   for (const auto& [name, command] : commands) {
     if (program.got_subcommand(name)) return command();
   }
-  if (topic.empty() || topic == help->get_name()) {
-    print(overview());
-    return 0;
+  const CLI::App* about = topic.empty() ? help : &program;
+  for (const std::string& name : topic) {
+    const std::vector<const CLI::App*> parts = about->get_subcommands({});
+    const auto part = std::ranges::find(parts, name, &CLI::App::get_name);
+    if (part == parts.end()) {
+      throw UsageError(fmt::format("there is no command '{}'; see gloss {}--help", fmt::join(topic, " "),
+                                   about == &program ? "" : topic.front() + " "));
+    }
+    about = *part;
   }
-  for (const CLI::App* about : program.get_subcommands({})) {
-    if (about->get_name() != topic) continue;
-    print(about->help());
-    return 0;
-  }
-  throw UsageError(fmt::format("there is no command '{}'; see gloss --help", topic));
+  print(about == help ? overview() : about->help());
+  return 0;
 }
 
 }  // namespace

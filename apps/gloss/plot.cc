@@ -36,15 +36,15 @@ struct PlotCommand {
     visit(Field("output", "FILE", "the picture: .svg, .png or .pdf; without it SVG goes to standard output"),
           self.output);
     visit(Field("metric", "NAME,...",
-                "loss, perplexity, bleu, learning-rate, speed; else all that have values"),
+                "of loss,perplexity,bleu,learning-rate,speed; without it all that have values"),
           self.metric);
-    visit(Field("over", "X", "from left to right")
+    visit(Field("over", "X", "what runs from left to right")
               .choices<Over>({{Over::updates, "updates"}, {Over::time, "time"}}),
           self.over);
-    visit(Field("smooth", "N", "means of N reports, on the pale reports; 1: none, 0: a hundredth of all")
-              .range(0, 1000000),
+    visit(Field("smooth", "N", "draw means of N reports; 1: none, 0: a hundredth of all").range(0, 1000000),
           self.smooth);
-    visit(Field("theme", "T", "of the page").choices<Theme>({{Theme::light, "light"}, {Theme::dark, "dark"}}),
+    visit(Field("theme", "T", "the page and its colours")
+              .choices<Theme>({{Theme::light, "light"}, {Theme::dark, "dark"}}),
           self.theme);
   }
 };

@@ -27,7 +27,7 @@ struct ScoreCommand {
           self.output);
     visit(Field("tokens", "", "append each piece with its log-probability"), self.tokens);
     visit(Field("json", "", "one JSON object a pair"), self.json);
-    visit(Field("threads", "N", "to compute with; 0: one a core").range(0, 1024), self.threads);
+    visit(Field("threads", "N", "threads to compute with; 0: one a core").range(0, 1024), self.threads);
     visit(Field("replace-invalid", "", "put U+FFFD in place of bytes that are not UTF-8"),
           self.replace_invalid);
   }

@@ -111,7 +111,7 @@ Run add_train(CLI::App& program) {
       program, {"train",
                 "--train SRC TGT --valid SRC TGT --output DIR [OPTIONS]",
                 "train a model from two parallel text files",
-                "Trains a Transformer; given again, the same command goes on where it was.",
+                "Trains a model; given again, the same command goes on where it was.",
                 "gloss train --train train.en train.de --valid val.en val.de --output models/en-de",
                 {"train", "valid", "output", "preset", "minutes", "max-updates", "max-epochs", "patience",
                  "vocab-size", "batch-tokens", "learning-rate", "warmup", "dropout", "label-smoothing",

@@ -26,8 +26,8 @@ struct TranslateCommand {
   static void fields(Self& self, Visitor&& visit) {
     visit(Field("output", "FILE", "write to a file, whole or not at all, instead of standard output"),
           self.output);
-    visit(Field("scores", "", "append a tab and the score; one JSON object a line"), self.scores);
-    visit(Field("json", "", ""), self.json);
+    visit(Field("scores", "", "append a tab and the score to each translation"), self.scores);
+    visit(Field("json", "", "print one JSON object a line, with scores and pieces"), self.json);
     decode::TranslateOptions::fields(self.translate, visit);
     visit(Field("replace-invalid", "", "put U+FFFD in place of bytes that are not UTF-8"),
           self.replace_invalid);
@@ -119,12 +119,17 @@ int run(Typed<TranslateCommand>& typed) {
 
 Run add_translate(CLI::App& program) {
   CLI::App& app =
-      add_command(program, {"translate", "MODEL [INPUT...] [OPTIONS]", "translate text, line for line",
+      add_command(program, {"translate",
+                            "MODEL [INPUT...] [OPTIONS]",
+                            "translate text, line for line",
                             "Translates files, or standard input, line for line.",
-                            "gloss translate models/en-de < test.en > test.de"});
+                            "gloss translate models/en-de < test.en > test.de",
+                            {"output", "scores", "json", "beam", "n-best", "length-penalty", "max-length",
+                             "no-repeat-ngram", "sample", "temperature", "seed", "batch", "threads",
+                             "workers", "split-sentences", "no-copy-unknown", "replace-invalid"}});
   auto typed = std::make_shared<Typed<TranslateCommand>>();
   app.add_option("MODEL", typed->value.model, "model folder")->required();
-  app.add_option("INPUT", typed->value.inputs, "text files");
+  app.add_option("INPUT", typed->value.inputs, "text files, one after another; none: standard input");
   add_options(app, *typed);
   return [typed] { return run(*typed); };
 }

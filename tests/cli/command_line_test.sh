@@ -40,9 +40,3 @@ ln -s loop loop
 expect_failure 1 'loop cannot be opened \(Too many levels of symbolic links\)' "$GLOSS" translate loop
 expect_failure 1 'keep.src is a file, but a model folder is expected' "$GLOSS" translate keep.src
 expect_failure 1 "no model folder ''" "$GLOSS" translate ''
-
-# Every command shows all its options.
-for command in train translate score evaluate info plot; do
-  "$GLOSS" $command --help-all >help.txt || fail "$command --help-all"
-  grep -q '^Usage: gloss' help.txt || fail "$command --help-all: $(cat help.txt)"
-done

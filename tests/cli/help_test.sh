@@ -12,19 +12,45 @@ GLOSS_ISA=ssse3 "$GLOSS" --version | grep -q '^instruction set: ssse3$' || fail 
 
 "$GLOSS" >none.txt && "$GLOSS" help >help.txt && "$GLOSS" --help >flag.txt
 diff none.txt help.txt && diff help.txt flag.txt || fail "no arguments, help and --help differ"
-for command in train translate score evaluate info plot; do
-  grep -q "^  $command " help.txt || fail "help lacks $command"
-  "$GLOSS" $command --help >one.txt
-  [[ $(wc -l <one.txt) -le 24 ]] || fail "the help of $command has $(wc -l <one.txt) lines"
-  [[ $(wc -L <one.txt) -le 110 ]] || fail "the help of $command is $(wc -L <one.txt) characters wide"
-  grep -q "^Example: .*gloss $command " one.txt || fail "the help of $command has no example"
-  "$GLOSS" help $command | diff - one.txt || fail "gloss help $command differs from gloss $command --help"
+experiments=$("$GLOSS" lab --help | sed -nE 's/^  ([a-z-]+) .*/lab \1/p')
+expect_equal "number of experiments" "$(wc -l <<<"$experiments")" 16
+commands=$(printf '%s\n' train translate score evaluate info attend align plot lab "$experiments")
+mkdir texts
+while read -r command; do
+  read -ra words <<<"$command"
+  grep -q "^  ${words[0]} " help.txt || fail "help lacks ${words[0]}"
+  "$GLOSS" "${words[@]}" --help >"texts/$command"
+  "$GLOSS" help "${words[@]}" | diff - "texts/$command" || fail "gloss help $command differs from gloss $command --help"
+  [[ $(wc -l <"texts/$command") -le 24 ]] || fail "the help of $command has $(wc -l <"texts/$command") lines"
+  "$GLOSS" "${words[@]}" --help-all >"texts/$command --help-all"
+done <<<"$commands"
+for file in texts/*; do
+  command=${file#texts/}
+  command=${command% --help-all}
+  [[ $(wc -L <"$file") -le 110 ]] || fail "the help of $command is $(wc -L <"$file") characters wide"
+  grep -q "^Usage: gloss $command " "$file" || fail "the help of $command has no usage"
+  grep -qE "^Example: .*gloss $command" "$file" || fail "the help of $command has no example"
 done
+# Every option has a description of its own: beside it, or below a long list of choices.
+python3 - texts/* <<'PYTHON' || fail "an option has no description of its own"
+import re, sys
+for name in sys.argv[1:]:
+    lines = open(name, encoding="utf-8").read().splitlines()
+    options = [i for i, line in enumerate(lines) if line.startswith("  --")]
+    assert options or "lab EXPERIMENT" in lines[0], name
+    seen = set()
+    for i in options:
+        match = re.fullmatch(r"  (--[a-z0-9-]+)(?: [^- ]\S*)*(?:  +(\S.*))?", lines[i])
+        assert match and (match[2] or re.match(r" {32}\S", lines[i + 1])), (name, lines[i])
+        assert match[1] not in seen, (name, lines[i])
+        seen.add(match[1])
+PYTHON
 "$GLOSS" train --help-all | grep -q -- '--attention-dropout' || fail "--help-all of train lacks options"
 
 expect_failure 2 "no-such-option.*gloss translate --help" "$GLOSS" translate model --no-such-option
 expect_failure 2 "MODEL is required" "$GLOSS" translate
-expect_failure 2 "there is no command 'nothing'" "$GLOSS" help nothing
+expect_failure 2 "there is no command 'nothing'; see gloss --help" "$GLOSS" help nothing
+expect_failure 2 "there is no command 'lab nothing'; see gloss lab --help" "$GLOSS" help lab nothing
 expect_failure 2 "nothing" "$GLOSS" nothing
 expect_failure 2 "--beam must be .*not '0'" "$GLOSS" translate model --beam 0
 expect_failure 2 "--beam must be a whole number.*not 'five'" "$GLOSS" translate model --beam five

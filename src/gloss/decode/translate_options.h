@@ -25,7 +25,7 @@ struct TranslateOptions {
   int threads = 0;  // in all; 0: one a core
   int workers = 0;  // that translate different sentences, `threads` divided among them; 0: as many as pay
 
-  // In the order of the help. A field without a help text shares the line of the one before it.
+  // In the order of the help.
   template <class Self, class Visitor>
   static void fields(Self& self, Visitor&& visit) {
     auto& search = self.search;
@@ -33,21 +33,29 @@ struct TranslateOptions {
     visit(Field("n-best", "N", "translations of each line, the best first").range(1, 4096), search.n_best);
     visit(Field("length-penalty", "A", "score = log-probability / length^A").range(-100, 100),
           search.length_penalty);
-    visit(
-        Field("min-length", "N", "pieces with the end symbol; 0: at most 3 x source + 10").range(0, 1 << 24),
-        search.min_length);
-    visit(Field("max-length", "N", "").range(0, 1 << 24), search.max_length);
+    visit(Field("min-length", "N", "least pieces of a translation, with the end symbol").range(0, 1 << 24),
+          search.min_length);
+    visit(Field("max-length", "N", "most pieces of a translation; 0: 3 x source + 10").range(0, 1 << 24),
+          search.max_length);
     visit(Field("no-repeat-ngram", "N", "never say the same N pieces twice; 0: off").range(0, 1 << 20),
           search.no_repeat_ngram);
     visit(Field("sample", "", "draw at random, keyed by seed and text, instead of searching"), self.sample);
-    visit(Field("temperature", "T", "with --sample; top-k 0 and top-p 1 leave all in").range(1e-4, 1e4),
+    visit(Field("temperature", "T", "of --sample: below 1 likely pieces gain, above 1 the others do")
+              .range(1e-4, 1e4),
           self.sampling.temperature);
-    visit(Field("top-k", "K", "").range(0, INT32_MAX), self.sampling.top_k);
-    visit(Field("top-p", "P", "").range(1e-9, 1), self.sampling.top_p);
-    visit(Field("seed", "N", "").at_least(0), self.sampling.seed);
+    visit(
+        Field("top-k", "K", "of --sample: draw from the K likeliest pieces; 0: from all").range(0, INT32_MAX),
+        self.sampling.top_k);
+    visit(Field("top-p", "P", "of --sample: draw from the likeliest pieces that make up share P")
+              .range(1e-9, 1),
+          self.sampling.top_p);
+    visit(Field("seed", "N", "of --sample: other numbers give other draws").at_least(0), self.sampling.seed);
     visit(Field("batch", "N", "sentences a worker translates at a time").range(1, 1 << 16), search.batch);
-    visit(Field("threads", "N", "in all, divided among workers; 0: choose").range(0, 1024), self.threads);
-    visit(Field("workers", "N", "").range(0, 1024), self.workers);
+    visit(Field("threads", "N", "threads in all, divided among the workers; 0: one a core").range(0, 1024),
+          self.threads);
+    visit(Field("workers", "N", "groups of threads with sentences of their own; 0: as many as pay")
+              .range(0, 1024),
+          self.workers);
     visit(Field("cache", "", "compute every prefix anew, for comparison"), self.cache);
     visit(Field("split-sentences", "", "translate each sentence of a line on its own"), self.split_sentences);
     visit(Field("max-source-length", "N", "pieces; a longer line is translated in parts").range(8, 1 << 20),

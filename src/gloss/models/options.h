@@ -62,22 +62,29 @@ struct ModelOptions {
       return Field(name, value, text).group(kRecurrentGroup);
     };
     constexpr int64_t kWidest = 1 << 24;
-    visit(model("preset", "NAME", "a Transformer, or a recurrent model")
+    visit(model("preset", "NAME", "sizes: of a Transformer, or of a recurrent model")
               .one_of({"tiny", "small", "base", "big", "rnn-small", "rnn-paper"}),
           self.preset);
-    visit(model("dropout", "P", "of embeddings and sub-layer outputs").range_below(0, 1), self.dropout);
+    visit(
+        model("dropout", "P", "share of embeddings and of layers' outputs that is dropped").range_below(0, 1),
+        self.dropout);
     visit(model("tie-output", "", "an output layer of its own, not the target embedding"), self.tie_output);
 
-    visit(transformer("d-model", "N", "width; 0: the preset's").range(0, kWidest), self.d_model);
-    visit(transformer("encoder-layers", "N", "0: the preset's").range(0, 1000), self.encoder_layers);
-    visit(transformer("decoder-layers", "N", "0: the preset's").range(0, 1000), self.decoder_layers);
-    visit(transformer("encoder-heads", "N", "0: the preset's").range(0, kWidest), self.encoder_heads);
-    visit(transformer("decoder-heads", "N", "0: the preset's").range(0, kWidest), self.decoder_heads);
-    visit(
-        transformer("encoder-ff", "N", "width of the feed-forward layer; 0: the preset's").range(0, kWidest),
-        self.encoder_ff);
-    visit(transformer("decoder-ff", "N", "0: the preset's").range(0, kWidest), self.decoder_ff);
-    visit(transformer("activation", "F", "of the feed-forward layer")
+    visit(transformer("d-model", "N", "width of the model; 0: the preset's").range(0, kWidest), self.d_model);
+    visit(transformer("encoder-layers", "N", "layers of the encoder; 0: the preset's").range(0, 1000),
+          self.encoder_layers);
+    visit(transformer("decoder-layers", "N", "layers of the decoder; 0: the preset's").range(0, 1000),
+          self.decoder_layers);
+    visit(transformer("encoder-heads", "N", "heads of an encoder layer; 0: the preset's").range(0, kWidest),
+          self.encoder_heads);
+    visit(transformer("decoder-heads", "N", "heads of a decoder layer; 0: the preset's").range(0, kWidest),
+          self.decoder_heads);
+    visit(transformer("encoder-ff", "N", "width of the encoder's feed-forward layers; 0: the preset's")
+              .range(0, kWidest),
+          self.encoder_ff);
+    visit(transformer("decoder-ff", "N", "width of the decoder's; 0: the preset's").range(0, kWidest),
+          self.decoder_ff);
+    visit(transformer("activation", "F", "of the feed-forward layers")
               .template choices<Activation>(
                   {{Activation::relu, "relu"}, {Activation::swish, "swish"}, {Activation::gelu, "gelu"}}),
           self.activation);
@@ -89,11 +96,14 @@ struct ModelOptions {
     visit(transformer("pre-norm", "", "LayerNorm before each sub-layer"), self.pre_norm);
     visit(transformer("scale-embedding", "", "embeddings as they are, not times sqrt(d_model)"),
           self.scale_embedding);
-    visit(transformer("attention-dropout", "P", "of attention weights").range_below(0, 1),
-          self.attention_dropout);
-    visit(transformer("activation-dropout", "P", "inside feed-forward layers").range_below(0, 1),
-          self.activation_dropout);
-    visit(transformer("paper", "", "all as in \"Attention Is All You Need\""), self.paper);
+    visit(
+        transformer("attention-dropout", "P", "share of attention weights that is dropped").range_below(0, 1),
+        self.attention_dropout);
+    visit(
+        transformer("activation-dropout", "P", "share of feed-forward layers' inner numbers that is dropped")
+            .range_below(0, 1),
+        self.activation_dropout);
+    visit(transformer("paper", "", "every choice as in \"Attention Is All You Need\""), self.paper);
 
     visit(recurrent("embedding", "N", "width of embeddings; 0: the preset's").range(0, kWidest),
           self.embedding);
@@ -102,7 +112,7 @@ struct ModelOptions {
           self.attention);
     visit(recurrent("maxout", "N", "width of the deep output; 0: the preset's").range(0, kWidest),
           self.maxout);
-    visit(recurrent("transition", "T", "one transition a target token, or two around the attention")
+    visit(recurrent("transition", "T", "one a target token (single), or two around the attention")
               .template choices<Transition>(
                   {{Transition::conditional, "conditional"}, {Transition::single, "single"}}),
           self.transition);
@@ -110,9 +120,11 @@ struct ModelOptions {
               .template choices<ResetGate>({{ResetGate::after, "after"}, {ResetGate::before, "before"}}),
           self.reset_gate);
     visit(recurrent("layer-norm", "", "normalise the sums in each GRU"), self.layer_norm);
-    visit(recurrent("context-dropout", "P", "of the encoder's states").range_below(0, 1),
-          self.context_dropout);
-    visit(recurrent("output-dropout", "P", "of the deep output").range_below(0, 1), self.output_dropout);
+    visit(
+        recurrent("context-dropout", "P", "share of the encoder's states that is dropped").range_below(0, 1),
+        self.context_dropout);
+    visit(recurrent("output-dropout", "P", "share of the deep output that is dropped").range_below(0, 1),
+          self.output_dropout);
   }
 };
 

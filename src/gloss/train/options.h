@@ -64,17 +64,22 @@ struct TrainOptions : models::ModelOptions {
     visit(
         Field("train", "SRC TGT", "parallel text to learn from, one segment a line").count(2).group("Files"),
         self.train);
-    visit(Field("valid", "SRC TGT", "parallel text to judge by").count(2).group("Files"), self.valid);
-    visit(Field("output", "DIR", "the model folder").group("Files"), self.output);
+    visit(
+        Field("valid", "SRC TGT", "parallel text to judge by, which is not learned").count(2).group("Files"),
+        self.valid);
+    visit(Field("output", "DIR", "the model folder to make, or to go on with").group("Files"), self.output);
     visit(Field("overwrite", "", "replace what the folder holds; what it began goes on").group("Files"),
           self.overwrite);
     visit(Field("replace-invalid", "", "replace bytes that are not UTF-8 by U+FFFD").group("Files"),
           self.replace_invalid);
 
-    visit(Field("minutes", "M", "stop after M minutes of training").at_least(0).group("How long"),
-          self.minutes);
-    visit(Field("max-updates", "N", "stop after N updates").at_least(0).group("How long"), self.max_updates);
-    visit(Field("max-epochs", "N", "stop after N epochs").at_least(0).group("How long"), self.max_epochs);
+    visit(
+        Field("minutes", "M", "stop after M minutes of training; 0: no limit").at_least(0).group("How long"),
+        self.minutes);
+    visit(Field("max-updates", "N", "stop after N updates; 0: no limit").at_least(0).group("How long"),
+          self.max_updates);
+    visit(Field("max-epochs", "N", "stop after N epochs; 0: no limit").at_least(0).group("How long"),
+          self.max_epochs);
     visit(Field("patience", "N", "stop after N validations without progress; 0: never")
               .at_least(0)
               .group("How long"),
@@ -94,16 +99,16 @@ struct TrainOptions : models::ModelOptions {
 
     models::ModelOptions::fields(self, visit);
 
-    visit(Field("guided-alignment", "FILE", "word links of the training text (\"0-0 1-2\" a line) to learn")
+    visit(Field("guided-alignment", "FILE", "word links of the training text to learn, lines like 0-0 1-2")
               .group("Guided attention"),
           self.guided_alignment);
-    visit(Field("guided-layer", "N", "whose cross-attention learns them; -1: the one that aligns best")
+    visit(Field("guided-layer", "N", "layer whose cross-attention learns them; -1: the one that aligns best")
               .range(-1, 1000)
               .group("Guided attention"),
           self.guided_layer);
-    visit(Field("guided-head", "N", "of that layer").range(0, 1 << 24).group("Guided attention"),
+    visit(Field("guided-head", "N", "head of that layer").range(0, 1 << 24).group("Guided attention"),
           self.guided_head);
-    visit(Field("guided-weight", "W", "of their cross-entropy beside the loss of the translation")
+    visit(Field("guided-weight", "W", "weight of their cross-entropy beside the loss of the translation")
               .range(0, 1000)
               .group("Guided attention"),
           self.guided_weight);
@@ -121,29 +126,39 @@ struct TrainOptions : models::ModelOptions {
     visit(Field("max-length", "N", "longer segments (in pieces) are left out").range(2, 1e6).group("Text"),
           self.max_length);
 
-    visit(Field("batch-tokens", "N", "target pieces an update (times accumulate)")
-              .range(1, 1e8)
-              .group("Learning"),
+    visit(Field("batch-tokens", "N", "target pieces of a batch").range(1, 1e8).group("Learning"),
           self.batch_tokens);
-    visit(Field("accumulate", "N", "batches an update").range(1, 1e6).group("Learning"), self.accumulate);
-    visit(
-        Field("learning-rate", "R", "peak rate; the paper's schedule times R").at_least(0).group("Learning"),
-        self.learning_rate);
-    visit(Field("warmup", "N", "updates to the peak rate").range(1, 1e9).group("Learning"), self.warmup);
-    visit(Field("schedule", "S", "of the learning rate")
+    visit(Field("accumulate", "N", "batches that an update adds up").range(1, 1e6).group("Learning"),
+          self.accumulate);
+    visit(Field("learning-rate", "R", "highest learning rate; with --schedule paper its factor")
+              .at_least(0)
+              .group("Learning"),
+          self.learning_rate);
+    visit(Field("warmup", "N", "updates until the highest learning rate is reached")
+              .range(1, 1e9)
+              .group("Learning"),
+          self.warmup);
+    visit(Field("schedule", "S", "learning rate after the warm-up; paper: by d_model too")
               .choices<Schedule>({{Schedule::inverse_sqrt, "inverse-sqrt"}, {Schedule::paper, "paper"}})
               .group("Learning"),
           self.schedule);
-    visit(Field("adam-beta1", "B", "").range_below(0, 1).group("Learning"), self.adam_beta1);
-    visit(Field("adam-beta2", "B", "").range_below(0, 1).group("Learning"), self.adam_beta2);
-    visit(Field("adam-epsilon", "E", "").range(1e-20, 1).group("Learning"), self.adam_epsilon);
-    visit(Field("clip-norm", "N", "largest norm of a gradient; 0: no limit").at_least(0).group("Learning"),
+    visit(Field("adam-beta1", "B", "decay of Adam's mean of gradients").range_below(0, 1).group("Learning"),
+          self.adam_beta1);
+    visit(Field("adam-beta2", "B", "decay of Adam's mean of squared gradients")
+              .range_below(0, 1)
+              .group("Learning"),
+          self.adam_beta2);
+    visit(Field("adam-epsilon", "E", "what Adam adds to the root of that mean")
+              .range(1e-20, 1)
+              .group("Learning"),
+          self.adam_epsilon);
+    visit(Field("clip-norm", "N", "largest norm of the gradient; 0: no limit").at_least(0).group("Learning"),
           self.clip_norm);
-    visit(Field("label-smoothing", "E", "share of probability for other pieces")
+    visit(Field("label-smoothing", "E", "share of probability that the right piece gives to the others")
               .range_below(0, 1)
               .group("Learning"),
           self.label_smoothing);
-    visit(Field("average", "K", "the model is the mean of the last K validated ones, if that is better")
+    visit(Field("average", "K", "take the mean of the last K validated models, if it is better")
               .range(1, 1000)
               .group("Learning"),
           self.average);
@@ -151,8 +166,9 @@ struct TrainOptions : models::ModelOptions {
               .range_below(0, 1)
               .group("Learning"),
           self.ema);
-    visit(Field("seed", "N", "of everything random").at_least(0).group("Learning"), self.seed);
-    visit(Field("threads", "N", "0: all cores").range(0, 1024).group("Learning"), self.threads);
+    visit(Field("seed", "N", "seed of all random choices").at_least(0).group("Learning"), self.seed);
+    visit(Field("threads", "N", "threads to compute with; 0: one a core").range(0, 1024).group("Learning"),
+          self.threads);
   }
 };
 
