@@ -173,7 +173,7 @@ int run(const Typed<AlignCommand>& typed) {
   if (command.reverse.empty())
     refuse_typed(typed, {"symmetrise"}, "joins the links of two models: add --reverse MODEL");
   if (command.tune.empty()) {
-    refuse_typed(typed, {"gold-base"}, "is for --tune: leave it out");
+    refuse_typed(typed, {"gold-base"}, "counts the words of --tune GOLD: leave it out, or add that");
   } else {
     refuse_typed(typed, {"layer", "head", "step"}, "is what --tune finds: leave out one of them");
   }

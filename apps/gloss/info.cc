@@ -20,6 +20,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// What of config.json is shown, as far as a model has it.
+constexpr const char* kArchitecture[] = {
+    "model_type", "d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads",
+    "decoder_attention_heads", "encoder_ffn_dim", "decoder_ffn_dim", "activation_function", "position_layout",
+    "relative_attention_num_buckets", "relative_attention_max_distance", "normalize_before",
+    // of the recurrent model
+    "embedding_size", "hidden_size", "attention_size", "maxout_size", "transition", "reset_gate",
+    "layer_norm",
+    // of both
+    "tie_word_embeddings", "vocab_size", "decoder_vocab_size"};
+
 struct InfoCommand {
   std::string model;
   int64_t source_length = 30, target_length = 30, batch = 64, beam = 5;
@@ -103,11 +114,7 @@ std::string text_of(const std::string& folder, const Json& info) {
   for (const auto& [part, count] : info["parameters"].items())
     out += fmt::format("  {:<24} {:>16}\n", part, grouped(count.get<int64_t>()));
   out += "\narchitecture\n";
-  for (const char* key :
-       {"model_type", "d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads",
-        "decoder_attention_heads", "encoder_ffn_dim", "decoder_ffn_dim", "activation_function",
-        "position_layout", "relative_attention_num_buckets", "relative_attention_max_distance",
-        "normalize_before", "tie_word_embeddings", "vocab_size", "decoder_vocab_size"}) {
+  for (const char* key : kArchitecture) {
     if (info["config"].contains(key))
       out += fmt::format("  {:<24} {:>16}\n", key, text_of(info["config"][key]));
   }

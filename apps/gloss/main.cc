@@ -80,7 +80,11 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& command) {
     while (program->get_parent()) program = program->get_parent();
     const std::vector<std::string> rest = program->remaining(true);
     const auto option = std::ranges::find_if(rest, [](const auto& text) { return text.starts_with('-'); });
-    if (option != rest.end()) return fmt::format("there is no option {}", *option);
+    if (option != rest.end()) {
+      const bool known = command.get_option_no_throw(option->substr(0, option->find('='))) != nullptr;
+      return known ? fmt::format("{} belongs behind {}", *option, command.get_name())
+                   : fmt::format("there is no option {}", *option);
+    }
     if (!command.get_subcommands({}).empty() && !rest.empty())
       return fmt::format("there is no command '{}'", rest.front());
     return fmt::format("'{}' is one argument too many", rest.empty() ? "" : rest.front());
@@ -88,8 +92,10 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& command) {
   if (what == "A subcommand is required") {
     const CLI::App* program = command.get_parent() ? command.get_parent() : &command;
     const std::vector<std::string> rest = program->remaining(true);
-    return rest.empty() ? "say which of its parts is wanted"
-                        : fmt::format("there is no '{}' among its parts", rest.front());
+    const std::string need = fmt::format("{} needs the name of one of its parts", command.get_name());
+    if (rest.empty()) return need;
+    return fmt::format("{}{} '{}'", need, rest.front().starts_with('-') ? " before" : ", and none is called",
+                       rest.front());
   }
   const std::string name = what.substr(0, what.find(':'));
   const CLI::Option* option = command.get_option_no_throw(name);
@@ -97,6 +103,8 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& command) {
   if (option && dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
     const int least = option->get_items_expected_min(), most = option->get_items_expected_max();
     if (most == 0) return fmt::format("{} is given without a value", name);
+    if (most == 1 && what.ends_with(" missing"))
+      return fmt::format("{} needs a value behind it: {} {}", name, name, option->get_type_name());
     if (most == 1) return fmt::format("{} takes one value, and stands once", name);
     if (least == most)
       return fmt::format("{} takes {} values ({}), and stands once", name, most, option->get_type_name());

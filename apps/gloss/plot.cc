@@ -52,7 +52,7 @@ struct PlotCommand {
 // "loss,bleu"
 std::vector<Metric> metrics_of(const std::string& names) {
   std::vector<Metric> metrics;
-  for (size_t begin = 0; !names.empty() && begin <= names.size();) {
+  for (size_t begin = 0; begin <= names.size();) {
     const size_t end = std::min(names.find(',', begin), names.size());
     const std::string name = names.substr(begin, end - begin);
     const auto* known = std::ranges::find(kMetrics, name, &std::pair<std::string_view, Metric>::first);
@@ -61,6 +61,8 @@ std::vector<Metric> metrics_of(const std::string& names) {
           "--metric takes loss, perplexity, bleu, learning-rate and speed, with commas between, not {}",
           io::in_quotes(name)));
     }
+    if (std::ranges::find(metrics, known->second) != metrics.end())
+      throw UsageError(fmt::format("--metric names {} twice: leave one out", name));
     metrics.push_back(known->second);
     begin = end + 1;
   }
@@ -82,14 +84,16 @@ std::vector<inspect::TrainingRun> read_runs(const std::vector<std::string>& path
   return runs;
 }
 
-int run(const PlotCommand& command) {
+int run(const Typed<PlotCommand>& typed) {
+  const PlotCommand& command = typed.value;
   if (command.output.empty() && ::isatty(STDOUT_FILENO) == 1)
     throw UsageError("a picture is nothing to read on a terminal: name a file, --output training.svg");
   for (size_t i = 0; i < command.runs.size(); ++i) {
     if (std::ranges::count(command.runs, command.runs[i]) > 1)
-      throw UsageError(fmt::format("{} is named twice", command.runs[i]));
+      throw UsageError(fmt::format("{} is named twice: leave one out", command.runs[i]));
   }
-  const inspect::TrainingChartOptions options{metrics_of(command.metric), command.over, command.smooth};
+  inspect::TrainingChartOptions options{{}, command.over, command.smooth};
+  if (typed.has("metric")) options.metrics = metrics_of(command.metric);
   inspect::require_pictures();
   std::optional<inspect::PictureFile> file;
   if (!command.output.empty()) file.emplace(command.output);
@@ -119,9 +123,10 @@ Run add_plot(CLI::App& program) {
        "gloss train, finished or not, or a file of lines like its train.jsonl.",
        "gloss plot models/en-de --output training.svg"});
   auto typed = std::make_shared<Typed<PlotCommand>>();
-  app.add_option("RUN", typed->value.runs, "folders of gloss train")->required();
+  app.add_option("RUN", typed->value.runs, "folders that gloss train made, or files like their train.jsonl")
+      ->required();
   add_options(app, *typed);
-  return [typed] { return run(typed->value); };
+  return [typed] { return run(*typed); };
 }
 
 }  // namespace gloss::cli

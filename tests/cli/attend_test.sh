@@ -103,6 +103,8 @@ expect_failure 1 "translation is empty" attend "$line" --target ""
 expect_failure 2 "needs a sentence in quotes behind MODEL, or --source" attend
 expect_failure 2 "MODEL is required" "$GLOSS" attend
 expect_failure 2 "came as 3 arguments, 'a' and 'man' first: put quotes around it" attend a man sleeps --layer 0
+expect_failure 1 "the text file '' does not exist" attend --source ""
+expect_failure 1 "the text file '' does not exist" attend --source three.src --target ""
 expect_failure 2 "are given: leave out one" attend "$line" --source three.src
 for file in picture.gif picture /; do
   expect_failure 2 "--output must end in .svg, .png or .pdf for a picture or in .json for numbers, not as '$file'" \
@@ -140,3 +142,6 @@ expect_failure 2 "align needs --source" "$GLOSS" align transformer
 expect_failure 2 "add --reverse" "$GLOSS" align transformer --source three.src --target three.iso --symmetrise union
 expect_failure 1 "3 lines and dates/test.iso has 20" "$GLOSS" align transformer --source three.src --target dates/test.iso
 expect_failure 2 "there is no layer 5: the model has 2" "$GLOSS" align transformer --source three.src --target three.iso --layer 5
+expect_failure 2 "there is no head 2: a layer has 2, 0 to 1" "$GLOSS" align transformer --source three.src --target three.iso --head 2
+expect_failure 2 "there is no layer 1: the model has 1, number 0" "$GLOSS" align recurrent --source three.src --target three.iso --layer 1
+expect_failure 2 "--tune GOLD: leave it out, or add that" "$GLOSS" align transformer --source three.src --target three.iso --gold-base 0

@@ -25,6 +25,7 @@ expect_failure 2 '--lowercase' "${evaluate[@]}" dates/test.iso --lowercase=abc
 # Too many, too few, unknown.
 expect_failure 2 '--beam takes one value, and stands once; see gloss translate --help' \
   "$GLOSS" translate model --beam 3 --beam 4
+expect_failure 2 '--beam needs a value behind it: --beam N; see gloss translate --help' "$GLOSS" translate model --beam
 expect_failure 2 '--train takes 2 values \(SRC TGT\)' "$GLOSS" train --train one.src
 expect_failure 2 '--reference takes at least 1 value' "${evaluate[@]}"
 expect_failure 2 'there is no option --beam; see gloss score --help' "${score[@]}" --beam 3

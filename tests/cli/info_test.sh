@@ -99,6 +99,10 @@ assert cache["layers"] == 1 and cache["cross_attention_bytes"] == cache["payload
 assert all(cache[key + "_bytes"] == 0 for key in ("self_attention", "shared", "table", "spare")), cache
 PYTHON
 "$GLOSS" info recurrent "${lengths[@]}" >recurrent.txt
+for line in "model_type rnn_search" "embedding_size 16" "hidden_size 16" "attention_size 16" "maxout_size 16" \
+  "transition conditional" "reset_gate after" "layer_norm false"; do
+  grep -qE "^  ${line/ / +}\$" recurrent.txt || fail "no line '$line': $(cat recurrent.txt)"
+done
 grep -A 3 'cache in bytes: 1 layer, 7 + 5 pieces, batch 3, beam 2$' recurrent.txt >cache.txt || fail "$(cat recurrent.txt)"
 grep -q '^  cross-attention ' cache.txt || fail "$(cat recurrent.txt)"
 grep -qE 'self-attention|tables' recurrent.txt && fail "lines that the model has no use for: $(cat recurrent.txt)" || true

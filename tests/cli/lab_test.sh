@@ -18,8 +18,10 @@ if "$GLOSS" lab scaling --samples 1000 --output figure.svg >/dev/null 2>said.txt
 else
   grep -q "pictures" said.txt || fail "$(cat said.txt)"
 fi
-expect_failure 2 "which of its parts" "$GLOSS" lab
-expect_failure 2 "'scalin'" "$GLOSS" lab scalin
+expect_failure 2 "lab needs the name of one of its parts; see gloss lab --help" "$GLOSS" lab
+expect_failure 2 "one of its parts, and none is called 'scalin'; see gloss lab --help" "$GLOSS" lab scalin
+expect_failure 2 "one of its parts before '--break'; see gloss lab --help" "$GLOSS" lab --break
+expect_failure 2 "--break belongs behind scaling; see gloss lab scaling --help" "$GLOSS" lab --break scaling
 expect_failure 2 "no option --outptu; see gloss lab scaling --help" "$GLOSS" lab scaling --outptu x
 expect_failure 2 "--figure is for the figure: add --output" "$GLOSS" lab positions --figure lengths
 expect_failure 2 "--samples must be" "$GLOSS" lab scaling --samples many

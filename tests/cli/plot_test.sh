@@ -102,11 +102,12 @@ expect_failure 2 "a picture's name must end in .svg, .png or .pdf, not as 'one.j
   "$GLOSS" plot runs/one --output one.jpg
 
 expect_failure 2 'RUN is required' "$GLOSS" plot --output one.svg
-expect_failure 2 'runs/one is named twice' "$GLOSS" plot runs/one runs/one --output one.svg
-for metric in colour loss,colour loss,,bleu loss,; do
+expect_failure 2 'runs/one is named twice: leave one out' "$GLOSS" plot runs/one runs/one --output one.svg
+for metric in colour loss,colour loss,,bleu loss, ""; do
   expect_failure 2 "metric takes loss, perplexity, bleu, learning-rate and speed, with commas between, not '(colour)?'" \
-    "$GLOSS" plot runs/one --metric $metric
+    "$GLOSS" plot runs/one --metric "$metric"
 done
+expect_failure 2 "--metric names loss twice: leave one out" "$GLOSS" plot runs/one --metric loss,speed,loss
 expect_failure 2 "over must be updates or time, not 'epochs'" "$GLOSS" plot runs/one --over epochs
 expect_failure 2 'smooth must be a whole number' "$GLOSS" plot runs/one --smooth -1
 if script -qec true /dev/null >/dev/null 2>&1; then # a terminal, where there is one to be had

@@ -90,14 +90,13 @@ void Aligner::check(const AttentionChoice& choice) const {
   const models::Model& model = translator_.model();
   const int64_t layers = model.attention_layers(AttentionKind::cross),
                 heads = model.attention_heads(AttentionKind::cross);
-  if (choice.layer < 0 || choice.layer >= layers) {
-    throw UsageError(
-        fmt::format("there is no layer {}: the model has {}, 0 to {}", choice.layer, layers, layers - 1));
-  }
-  if (choice.head && (*choice.head < 0 || *choice.head >= heads)) {
-    throw UsageError(
-        fmt::format("there is no head {}: a layer has {}, 0 to {}", *choice.head, heads, heads - 1));
-  }
+  const auto refuse = [](const char* what, int64_t number, const std::string& owner, int64_t count) {
+    throw UsageError(fmt::format("there is no {} {}: {} has {}, {}", what, number, owner, count,
+                                 count == 1 ? "number 0" : fmt::format("0 to {}", count - 1)));
+  };
+  if (choice.layer < 0 || choice.layer >= layers) refuse("layer", choice.layer, "the model", layers);
+  if (choice.head && (*choice.head < 0 || *choice.head >= heads))
+    refuse("head", *choice.head, "a layer", heads);
 }
 
 std::vector<std::vector<evaluate::Alignment>> Aligner::align(std::span<const SentencePair> pairs,

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "gloss/base/error.h"
+#include "gloss/io/quote.h"
 #include "gloss/text/utf8.h"
 
 namespace gloss::text {
@@ -45,14 +46,15 @@ LineReader::LineReader(const std::filesystem::path& path, InvalidUtf8 invalid)
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) {
     const int error = errno;
-    require(error != ENOENT, "the text file {} does not exist: check the path", name_);
-    fail("the text file {} cannot be opened ({}): check the path and its permissions", name_, reason(error));
+    require(error != ENOENT, "the text file {} does not exist: check the path", io::shown(path));
+    fail("the text file {} cannot be opened ({}): check the path and its permissions", io::shown(path),
+         reason(error));
   }
   struct stat status {};
   if (::fstat(descriptor_, &status) == 0 && S_ISDIR(status.st_mode)) {
     ::close(descriptor_);
     fail("{} is a folder, but a text file is expected: name a file; a model folder comes before the texts",
-         name_);
+         io::shown(path));
   }
 }
 
