@@ -48,9 +48,9 @@ struct AlignCommand {
           self.output);
     visit(Field("layer", "N", "layer, from 0; -1: the one that aligns best as a rule").range(-1, 1000),
           self.layer);
-    visit(Field("head", "N", "head, from 0; -1: the mean of all; -2: the guided one, or the mean")
-              .range(-2, 1 << 24),
-          self.head);
+    visit(
+        Field("head", "N", "head, from 0; -1: the mean; -2: the guided one, or the mean").range(-2, 1 << 24),
+        self.head);
     visit(Field("step", "S", "attention where a word is read or emitted; usual: by model")
               .choices<Steps>(
                   {{Steps::usual, "usual"}, {Steps::emitting, "emitting"}, {Steps::reading, "reading"}}),

@@ -112,7 +112,7 @@ struct ModelOptions {
           self.attention);
     visit(recurrent("maxout", "N", "width of the deep output; 0: the preset's").range(0, kWidest),
           self.maxout);
-    visit(recurrent("transition", "T", "one a target token (single), or two around the attention")
+    visit(recurrent("transition", "T", "one a target token (single), or two around attention")
               .template choices<Transition>(
                   {{Transition::conditional, "conditional"}, {Transition::single, "single"}}),
           self.transition);

@@ -102,7 +102,7 @@ struct TrainOptions : models::ModelOptions {
     visit(Field("guided-alignment", "FILE", "word links of the training text to learn, lines like 0-0 1-2")
               .group("Guided attention"),
           self.guided_alignment);
-    visit(Field("guided-layer", "N", "layer whose cross-attention learns them; -1: the one that aligns best")
+    visit(Field("guided-layer", "N", "layer whose attention learns them; -1: the one that aligns best")
               .range(-1, 1000)
               .group("Guided attention"),
           self.guided_layer);
