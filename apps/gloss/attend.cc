@@ -14,7 +14,10 @@
 #include "gloss/inspect/attended_pair.h"
 #include "gloss/inspect/attention_picture.h"
 #include "gloss/io/quote.h"
+#include "gloss/text/space.h"
+#include "gloss/text/utf8.h"
 #include "option_table.h"
+#include "picture_output.h"
 #include "streams.h"
 #include "translate_flags.h"
 
@@ -168,14 +171,21 @@ class Attend {
   }
 
   // One sentence; `line` counts from 1 in a file, 0 on the command line.
+  // A blank line of a file has an object of its own, without attention.
   void run(const std::string& sentence, const std::optional<std::string>& target, int64_t line,
            Output& output) {
-    const inspect::AttendedPair pair = attended(sentence, target, line);
-    nlohmann::ordered_json json = {{"model", command_.model}, {"model_type", translator_.model().type()}};
+    using nlohmann::ordered_json;
+    ordered_json json = {{"model", command_.model}, {"model_type", translator_.model().type()}};
     if (line > 0) json["line"] = line;
-    if (!pair.forced) json["beam"] = command_.beam;
-    json.update(inspect::to_json(pair, tensors_));
-    output.write(json.dump());
+    if (line > 0 && (text::is_blank(sentence) || (target && text::is_blank(*target)))) {
+      json["blank"] = true;
+    } else {
+      const inspect::AttendedPair pair = attended(sentence, target, line);
+      if (!pair.forced) json["beam"] = command_.beam;
+      json.update(inspect::to_json(pair, tensors_));
+    }
+    // A folder's name may be any bytes.
+    output.write(json.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
     output.write("\n");
   }
   inspect::Picture draw(const std::string& sentence, const std::optional<std::string>& target,
@@ -257,6 +267,12 @@ void refuse_senseless(const Typed<AttendCommand>& typed, bool picture) {
                                  sentences, io::in_quotes(command.sentence[0]),
                                  io::in_quotes(command.sentence[1])));
   }
+  const auto refuse_bytes = [](std::string_view what, const std::string& given) {
+    if (!text::is_utf8(given))
+      throw UsageError(fmt::format("{} is not valid UTF-8: {}", what, io::in_quotes(given)));
+  };
+  if (sentences == 1) refuse_bytes("the sentence", command.sentence[0]);
+  if (!typed.has("source")) refuse_bytes("--target", command.target);
   if (picture) {
     refuse_typed(typed, {"tensors"}, "is for JSON, and --output names a picture: leave out one of them");
     if (typed.has("source"))
@@ -278,10 +294,7 @@ int run(const Typed<AttendCommand>& typed) {
   const auto given = [&](const std::string& target) { return forced ? std::optional(target) : std::nullopt; };
   if (picture) {
     inspect::PictureFile file(command.output);
-    const inspect::Picture drawn =
-        Attend(typed, true).draw(command.sentence[0], given(command.target), file.format());
-    file.commit(drawn);
-    if (drawn.missing_glyphs > 0) say("gloss: " + inspect::missing_glyphs_text(drawn.missing_glyphs));
+    commit(file, Attend(typed, true).draw(command.sentence[0], given(command.target), file.format()));
     return 0;
   }
   Attend attend(typed, false);

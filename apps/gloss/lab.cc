@@ -10,6 +10,7 @@
 #include "gloss/inspect/picture.h"
 #include "gloss/lab/experiments.h"
 #include "option_table.h"
+#include "picture_output.h"
 #include "streams.h"
 
 namespace gloss::cli {
@@ -51,7 +52,7 @@ int run(const Typed<LabCommand<Experiment>>& typed) {
   if (picture) {
     if (!report.figure)
       throw UsageError(fmt::format("{} has no figure: leave out --output", Experiment::kName));
-    picture->commit(report.figure(picture->format(), command.theme));
+    commit(*picture, report.figure(picture->format(), command.theme));
   }
   Output output("");
   output.write(report.text());

@@ -10,6 +10,7 @@
 #include "gloss/inspect/training_chart.h"
 #include "gloss/io/quote.h"
 #include "option_table.h"
+#include "picture_output.h"
 #include "streams.h"
 
 namespace gloss::cli {
@@ -101,12 +102,11 @@ int run(const Typed<PlotCommand>& typed) {
   const inspect::Chart chart = inspect::training_chart(runs, options);
   const inspect::Picture picture =
       inspect::draw(chart, file ? file->format() : inspect::PictureFormat::svg, command.theme);
-  if (const std::string missing = inspect::missing_glyphs_text(picture.missing_glyphs); !missing.empty())
-    say("gloss: " + missing);
   if (file) {
-    file->commit(picture);
+    commit(*file, picture);
     return 0;
   }
+  tell_missing_glyphs(picture);
   Output output("");
   output.write(picture.bytes);
   output.commit();

@@ -34,7 +34,7 @@ for name in sys.argv[2:]:
 PYTHON
   "$GLOSS" align $model --source three.src --target three.iso >links.txt
   expect_equal "lines of links" "$(wc -l <links.txt)" 3
-  grep -qE '^([0-9]+-[0-9]+ ?)*$' links.txt || fail "$(cat links.txt)"
+  if grep -qvE '^([0-9]+-[0-9]+ ?)*$' links.txt || ! grep -q - links.txt; then fail "$(cat links.txt)"; fi
 done
 
 "$GLOSS" attend transformer "$line" --kind cross --layer 1 --tensors q,k,v,scores,weights,heads,concat,output >tensors.json
@@ -98,6 +98,8 @@ fi
 attend() { "$GLOSS" attend transformer "$@"; }
 expect_failure 1 "the sentence is empty" attend " "
 expect_failure 1 "the sentence is empty" attend ""
+expect_failure 2 "the sentence is not valid UTF-8" attend $'a \xff man'
+expect_failure 2 "target is not valid UTF-8" attend "$line" --target $'\xc3'
 expect_failure 1 "cannot spell '猫'" attend "$line" --target "猫"
 expect_failure 1 "translation is empty" attend "$line" --target ""
 expect_failure 2 "needs a sentence in quotes behind MODEL, or --source" attend
@@ -145,3 +147,18 @@ expect_failure 2 "there is no layer 5: the model has 2" "$GLOSS" align transform
 expect_failure 2 "there is no head 2: a layer has 2, 0 to 1" "$GLOSS" align transformer --source three.src --target three.iso --head 2
 expect_failure 2 "there is no layer 1: the model has 1, number 0" "$GLOSS" align recurrent --source three.src --target three.iso --layer 1
 expect_failure 2 "--tune GOLD: leave it out, or add that" "$GLOSS" align transformer --source three.src --target three.iso --gold-base 0
+
+# A blank line of a file has its object, and a folder may have any name.
+printf '%s\n \n%s\n' "$line" "$line" >gap.src
+"$GLOSS" attend transformer --source gap.src >gap.json
+mv transformer $'trans\xff'
+"$GLOSS" attend $'trans\xff' "$line" >named.json
+mv $'trans\xff' transformer
+python3 - <<'PYTHON' || fail "blank lines or the folder's name"
+import json
+lines = [json.loads(line) for line in open("gap.json", encoding="utf-8")]
+assert [line["line"] for line in lines] == [1, 2, 3]
+assert lines[1] == {"model": "transformer", "model_type": "marian", "line": 2, "blank": True}
+assert all("attention" in line for line in lines[::2])
+assert json.load(open("named.json", encoding="utf-8"))["model"] == "trans\ufffd"
+PYTHON

@@ -1,10 +1,14 @@
 // Every claim of the laboratory holds, and fails where what it rests on is taken away.
 #include "gloss/lab/experiments.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 namespace gloss::lab {
 namespace {
@@ -58,7 +62,12 @@ TEST(Lab, EveryExperimentHasAPage) {
   for_each_experiment([]<class Experiment>() {
     const std::filesystem::path page = std::filesystem::path(GLOSS_TEST_GOLDEN) / "../../docs/attention" /
                                        (std::string(Experiment::kName) + ".md");
-    EXPECT_TRUE(std::filesystem::exists(page)) << page;
+    std::ifstream in(page);
+    ASSERT_TRUE(in) << page;
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    EXPECT_THAT(text, ::testing::HasSubstr("](" + std::string(Experiment::kName) + ".svg)")) << page;
+    EXPECT_THAT(text, ::testing::HasSubstr("In the library")) << page;
+    EXPECT_THAT(text, ::testing::HasSubstr("gloss lab " + std::string(Experiment::kName))) << page;
   });
 }
 

@@ -12,6 +12,7 @@
 #include "gloss/models/model_folder.h"
 #include "gloss/models/transformer_decoder.h"
 #include "gloss/models/transformer_model.h"
+#include "models/split_beam.h"
 #include "support/compare.h"
 #include "support/gradient_check.h"
 #include "support/isas.h"
@@ -127,28 +128,7 @@ TEST(RelativeTransformer, CachedStepsEqualWholePrefixes) {
     TransformerModel model(config, context.arena);
     model.initialise(3);
     enlarge_biases(model);
-    const auto cached = model.decoder_state(context, Caching::on),
-               whole = model.decoder_state(context, Caching::off);
-    const Tokens source = random_tokens({12, 5}, 1);
-    const std::vector<int> slots{0, 1};
-    cached->add(slots, source);
-    whole->add(slots, source);
-    const RandomKey key(7);
-    uint64_t draws = 0;
-    const auto below = [&](uint64_t n) { return static_cast<int32_t>(key.below(draws++, n)); };
-    int rows_before = 1;
-    for (int step = 0; step < 30; ++step) {
-      std::vector<Step> steps;
-      const int rows = 1 + below(3);
-      for (int r = 0; r < rows; ++r)
-        steps.push_back({0, step == 0 ? 0 : below(static_cast<uint64_t>(rows_before)), 1 + below(9)});
-      if (step >= 12) steps.push_back({1, 0, 1 + below(9)});  // stands at other positions
-      if (step == 0) steps.resize(1);
-      rows_before = step == 0 ? 1 : rows;
-      const Tensor<float> a = cached->advance(steps), b = whole->advance(steps);
-      ASSERT_EQ(a.size(), b.size());
-      for (int64_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a.data()[i], b.data()[i], 2e-5F) << "step " << step;
-    }
+    expect_cache_changes_nothing(model, context, random_tokens({12, 5}, 1), 9, 2e-5F);
   }
 }
 

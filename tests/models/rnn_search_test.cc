@@ -12,6 +12,7 @@
 #include "gloss/models/rnn_search_decoder.h"
 #include "gloss/models/rnn_search_model.h"
 #include "gloss/models/teacher_forcing.h"
+#include "models/split_beam.h"
 #include "support/compare.h"
 #include "support/gradient_check.h"
 #include "support/random.h"
@@ -167,6 +168,16 @@ TEST(RnnSearch, StepsEqualTheTeacherForcedPass) {
   }
 }
 
+// The states of hypotheses follow their parents, to the bit.
+TEST(RnnSearch, ABeamThatSplitsAndMergesKeepsItsStates) {
+  for (const RnnSearchConfig& config : all_forms()) {
+    Context context(2);
+    RnnSearchModel model(config, context.arena);
+    randomise(model.parameters());
+    expect_cache_changes_nothing(model, context, random_tokens({7, 3}, 1), kPad - 1, 0);
+  }
+}
+
 TEST(RnnSearch, AFutureTokenChangesNothingBeforeIt) {
   Context context(1);
   RnnSearch<float> network(small_config(), context.arena);
@@ -222,9 +233,15 @@ TEST(RnnSearch, ShowsItsWeights) {
     }
   }
   EXPECT_TRUE(model.attend(tape, kSource, kTarget, {{AttentionKind::encoder}, {}, false}).empty());
-  // What was recorded is what translating computes: recording changes no number.
-  const auto plain = model.log_probabilities(tape, kSource, kTarget);
-  EXPECT_TRUE(tests::same_bits(plain, model.log_probabilities(tape, kSource, kTarget)));
+  // Recording changes no number.
+  AttentionRecord<float> record;
+  record.request = {{AttentionKind::cross}, {}, true};
+  const auto& network = model.network();
+  const auto memory = network.encode(tape, kSource);
+  const Tokens input = decoder_input(kTarget, kPad);
+  EXPECT_TRUE(tests::same_bits(network.decode(tape, input, memory).rows.value(),
+                               network.decode(tape, input, memory, &record).rows.value()));
+  EXPECT_EQ(record.entries.size(), 1U);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ Side found_target(const text::Tokenizer& tokenizer, const decode::Hypothesis& hy
   return side;
 }
 
-// Seven digits are what a float has.
+// Eight decimals: more than a weight near 1 has, and short.
 double rounded(float x) {
   return std::round(static_cast<double>(x) * 1e8) / 1e8;
 }

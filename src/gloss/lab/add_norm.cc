@@ -67,8 +67,8 @@ void normalised_rows(Report& report, const AddNorm::Options& options) {
     for (int64_t j = 0; j < d; ++j) sum[static_cast<size_t>(j)] = x(i, j) + branch(i, j);
     const Moments before = moments(sum), after = moments(y.slice_rows(i, 1).values());
     const double expected = before.variance / (before.variance + options.epsilon);
-    worst_mean = std::max(worst_mean, std::abs(after.mean));
-    worst_variance = std::max(worst_variance, std::abs(after.variance - expected));
+    worst_mean = worst_of(worst_mean, std::abs(after.mean));
+    worst_variance = worst_of(worst_variance, std::abs(after.variance - expected));
     table.rows.push_back({fmt::format("{}", i), cell(before.mean), cell(before.variance),
                           cell(std::abs(after.mean) < 1e-9 ? 0 : after.mean), cell(after.variance),
                           cell(expected)});

@@ -177,8 +177,8 @@ Report Masks::run(const Options& options, Ingredient ingredient) {
       off = std::max(off, largest_difference(softmax(std::span(masked).subspan(begin, count)),
                                              std::span(named.weights).subspan(begin, count)));
     }
-    worst_under = std::max(worst_under, under);
-    worst_off = std::max(worst_off, off);
+    worst_under = worst_of(worst_under, under);
+    worst_off = worst_of(worst_off, off);
     table.rows.push_back({mask.name, fmt::format("{} of {}", hidden, n * n), fmt::format("{}", differ),
                           cell(under), cell(off)});
     report.claim(differ == 0,

@@ -59,13 +59,18 @@ inline std::vector<double> softmax(std::span<const double> s) {
   return p;
 }
 
+// The larger of two numbers, and NaN if either is: what went wrong must not look like nothing.
+inline double worst_of(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
+
 // How far the sums of the rows of x [rows, columns] are from 1, at most.
 inline double row_sums_off(std::span<const double> x, size_t columns) {
   double worst = 0;
   for (size_t begin = 0; begin + columns <= x.size(); begin += columns) {
     double sum = 0;
     for (const double v : x.subspan(begin, columns)) sum += v;
-    worst = std::max(worst, std::abs(sum - 1));
+    worst = worst_of(worst, std::abs(sum - 1));
   }
   return worst;
 }

@@ -6,6 +6,7 @@
 
 #include "gloss/inspect/heat_map.h"
 #include "gloss/lab/drawn.h"
+#include "gloss/lab/numbers.h"
 #include "gloss/models/transformer.h"
 #include "gloss/nn/loss.h"
 
@@ -87,7 +88,7 @@ void scores_a_translation(Report& report, Tape<double>& tape, const Network& net
     }
     for (int64_t w = 0; w < P.cols(); ++w)
       off = std::max(off, std::abs(P(t, w) - std::exp(logits(t, w)) / exponentials));
-    worst = std::max(worst, std::abs(sum - 1));
+    worst = worst_of(worst, std::abs(sum - 1));
   }
   report.claim(worst < 1e-10, "softmax makes each position's numbers a distribution over the words",
                fmt::format("sums at most {} from 1", cell(worst)));

@@ -5,6 +5,7 @@
 //   static constexpr const char* kRemoves;           // what --break takes away, in words
 //   struct Options { ...; fields(self, visit) };      // sizes and seeds (base/options.h)
 //   static Report run(const Options& options, Ingredient ingredient);
+//   static constexpr bool kTimed = true;             // only where its text shows times, which differ
 // Its claims must hold with the ingredient kept, and at least one must fail with it removed.
 #pragma once
 

@@ -73,14 +73,14 @@ void show_jacobian(Report& report) {
     for (size_t i = 0; i < 4; ++i) {
       for (size_t k = 0; k < 4; ++k) {
         const double entry = jacobian[i * 4 + k];
-        worst_formula = std::max(worst_formula, std::abs(entry - p[i] * ((i == k ? 1 : 0) - p[k])));
+        worst_formula = worst_of(worst_formula, std::abs(entry - p[i] * ((i == k ? 1 : 0) - p[k])));
         double& shown = cases[i == 0 && k == 0 ? 0 : i == 0 || k == 0 ? 1 : 2];
         if (std::abs(entry) > std::abs(shown)) shown = entry;
-        worst_bound = std::max(worst_bound, std::abs(entry) - rest);
+        worst_bound = worst_of(worst_bound, std::abs(entry) - rest);
       }
     }
     last = std::abs(*std::ranges::max_element(jacobian, {}, [](double v) { return std::abs(v); }));
-    worst_difference = std::max(worst_difference, difference);
+    worst_difference = worst_of(worst_difference, difference);
     table.rows.push_back(
         {cell(t), cell(p[0]), cell(cases[0]), cell(cases[1]), cell(cases[2]), cell(difference)});
   }

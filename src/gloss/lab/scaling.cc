@@ -7,6 +7,7 @@
 #include "gloss/attention/scaled_dot_product.h"
 #include "gloss/base/random.h"
 #include "gloss/inspect/chart.h"
+#include "gloss/lab/numbers.h"
 
 namespace gloss::lab {
 namespace {
@@ -78,9 +79,9 @@ Report Scaling::run(const Options& options, Ingredient ingredient) {
       of_one_mean = raw.mean;
       of_one_variance = raw.variance;
     }
-    worst_mean = std::max(worst_mean, std::abs(raw.mean) / root);
-    worst_variance = std::max(worst_variance, std::abs(raw.variance / static_cast<double>(d_k) - 1));
-    worst_after = std::max(worst_after, std::abs(score.variance - 1));
+    worst_mean = worst_of(worst_mean, std::abs(raw.mean) / root);
+    worst_variance = worst_of(worst_variance, std::abs(raw.variance / static_cast<double>(d_k) - 1));
+    worst_after = worst_of(worst_after, std::abs(score.variance - 1));
     table.rows.push_back({fmt::format("{}", d_k), cell(raw.mean), cell(raw.variance),
                           cell(std::sqrt(raw.variance)), cell(root), cell(score.mean), cell(score.variance)});
     before.x.push_back(static_cast<double>(d_k));

@@ -73,14 +73,9 @@ void one_module(Report& report, const SelfCross::Options& options, Ingredient in
   report.claim(cross_off == 0,
                "cross-attention: Q = Y W_Q of the target, K = X W_K and V = X W_V of the source",
                fmt::format("at most {} off", cell(cross_off)));
-  double worst = 0;
   const auto weights = cross.weights.value().values();
   const int64_t keys = tensor_of(cross, "k").rows();
-  for (size_t row = 0; row < weights.size(); row += static_cast<size_t>(keys)) {
-    double sum = 0;
-    for (size_t j = 0; j < static_cast<size_t>(keys); ++j) sum += weights[row + j];
-    worst = std::max(worst, std::abs(sum - 1));
-  }
+  const double worst = row_sums_off(weights, static_cast<size_t>(keys));
   report.claim(static_cast<int64_t>(weights.size()) == options.heads * n_q * n_k && worst < 1e-12,
                fmt::format("n_q and n_k need not be equal: {} queries over {} keys, rows sum to 1", n_q, n_k),
                fmt::format("{} weights a head", static_cast<int64_t>(weights.size()) / options.heads));

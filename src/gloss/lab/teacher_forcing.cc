@@ -127,7 +127,7 @@ Report TeacherForcing::run(const Options& options, Ingredient ingredient) {
     const double a = log_softmax(parallel, t, y), b = log_softmax(stepwise, t, y);
     sum += a;
     sum_stepwise += b;
-    worst_score = std::max(worst_score, std::abs(scored[static_cast<size_t>(t)] - b));
+    worst_score = worst_of(worst_score, std::abs(scored[static_cast<size_t>(t)] - b));
     table.rows.push_back({fmt::format("{}", t + 1), word(y), cell(a), cell(b), cell(std::abs(a - b))});
   }
   table.rows.push_back({"sum", "", cell(sum), cell(sum_stepwise), cell(std::abs(sum - sum_stepwise))});

@@ -23,13 +23,12 @@ data::BatchOptions batch_options(const TrainOptions& options);
 text::Tokenizer make_tokenizer(const TrainOptions& options, int64_t pairs, Reporter& reporter);
 models::ModelConfig model_config(const TrainOptions& options, const text::Tokenizer& tokenizer);
 
-// What a continued run has to have in common with its beginning, as a JSON text: every option, presets and
-// --paper filled in, but limits, threads and file names, and fingerprints of the texts and of word links.
-inline constexpr const char* kWordLinks =
-    "word_links";  // "" where there are none, or not given: an older run
 struct Fingerprints {
-  std::string training, validation, links;
+  std::string training, validation, links;  // texts and word links; "" where there are none
 };
+inline constexpr const char* kWordLinks = "word_links";  // the key of theirs in what identity() writes
+// What a continued run has to have in common with its beginning, as a JSON text: every option, presets and
+// --paper filled in, but limits, threads and file names, and the fingerprints.
 std::string identity(const TrainOptions& options, const Fingerprints& texts);
 
 // Bytes that training on so many pairs takes, estimated: parameters with gradients and moments, and the
