@@ -48,7 +48,6 @@ void forced_pass(benchmark::State& state, const Config& config, Asked asked) {
   for (auto _ : state) {
     autograd::Tape<float> tape(context);
     AttentionRecord<float> record;
-    record.request.kinds.clear();
     if (asked == Asked::one_layer) record.request = {{AttentionKind::cross}, 0, false};
     if (asked == Asked::everything)
       record.request = {{AttentionKind::cross, AttentionKind::encoder, AttentionKind::decoder}, {}, true};

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "choice.h"
 #include "command.h"
 #include "gloss/decode/aligner.h"
 #include "gloss/evaluate/symmetrise.h"
+#include "gloss/io/quote.h"
 #include "gloss/text/words.h"
 #include "option_table.h"
 #include "streams.h"
@@ -29,8 +31,7 @@ constexpr size_t kPairsATime = 512;  // results flow, and batches are full
 enum class Steps { usual, emitting, reading };
 
 struct AlignCommand {
-  std::string model, source, target, output, reverse, tune;
-  int64_t layer = -1, head = -2;
+  std::string model, source, target, output, reverse, tune, layer, head;
   Steps step = Steps::usual;
   Symmetrisation symmetrise = Symmetrisation::grow_diag_final;
   decode::WordAlignmentOptions words;
@@ -46,11 +47,8 @@ struct AlignCommand {
     visit(Field("target", "FILE", "its translation, line for line"), self.target);
     visit(Field("output", "FILE", "write to a file, whole or not at all, instead of standard output"),
           self.output);
-    visit(Field("layer", "N", "layer, from 0; -1: the one that aligns best as a rule").range(-1, 1000),
-          self.layer);
-    visit(
-        Field("head", "N", "head, from 0; -1: the mean; -2: the guided one, or the mean").range(-2, 1 << 24),
-        self.head);
+    visit(Field("layer", "N", "layer, from 0; untold the one that aligns best as a rule"), self.layer);
+    visit(Field("head", "N|mean", "head, from 0; untold the one that was guided, or the mean"), self.head);
     visit(Field("step", "S", "attention where a word is read or emitted; usual: by model")
               .choices<Steps>(
                   {{Steps::usual, "usual"}, {Steps::emitting, "emitting"}, {Steps::reading, "reading"}}),
@@ -90,19 +88,32 @@ struct AlignCommand {
 // One model and where in it to look. The reverse one sees pairs, and gives links, turned round.
 class Direction {
  public:
-  Direction(const std::string& folder, const AlignCommand& command, bool reverse)
+  Direction(const std::string& folder, const Typed<AlignCommand>& typed, bool reverse)
       : folder_(folder),
         translator_(folder),
-        aligner_(translator_, command.threads),
-        options_(command.words),
+        aligner_(translator_, typed.value.threads),
+        options_(typed.value.words),
         choice_(aligner_.usual()),
         reverse_(reverse) {
-    if (command.layer >= 0 && command.layer != choice_.layer) choice_ = {command.layer, {}, choice_.step};
-    if (command.head >= 0) choice_.head = command.head;
-    if (command.head == -1) choice_.head = std::nullopt;
+    const AlignCommand& command = typed.value;
+    const models::Model& model = translator_.model();
+    if (typed.has("layer")) {
+      const int64_t layers = model.attention_layers(models::AttentionKind::cross);
+      const Choice layer =
+          parse_choice("layer", command.layer, layers, {},
+                       fmt::format("{} has {}", io::shown(folder), counted(layers, "layer")));
+      // A guided head is one of its own layer.
+      if (layer.number != choice_.layer) choice_ = {layer.number, {}, choice_.step};
+    }
+    if (typed.has("head")) {
+      const int64_t heads = model.attention_heads(models::AttentionKind::cross);
+      choice_.head =
+          parse_choice("head", command.head, heads, {Which::mean},
+                       fmt::format("a layer of {} has {}", io::shown(folder), counted(heads, "head")))
+              .one();
+    }
     if (command.step != Steps::usual)
       choice_.step = command.step == Steps::emitting ? AlignmentStep::emitting : AlignmentStep::reading;
-    aligner_.check(choice_);
   }
 
   // Takes the choice with the lowest AER and says so.
@@ -179,9 +190,9 @@ int run(const Typed<AlignCommand>& typed) {
   }
   const std::vector<SentencePair> pairs = read_pairs(command);
   Output output(command.output);
-  Direction forward(command.model, command, false);
+  Direction forward(command.model, typed, false);
   std::optional<Direction> backward;
-  if (!command.reverse.empty()) backward.emplace(command.reverse, command, true);
+  if (!command.reverse.empty()) backward.emplace(command.reverse, typed, true);
   if (!command.tune.empty()) {
     const auto gold = read_gold(command, pairs);
     forward.tune(pairs, gold);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "choice.h"
 #include "command.h"
 #include "gloss/decode/translator.h"
 #include "gloss/inspect/attended_pair.h"
@@ -92,37 +93,16 @@ std::vector<std::string> split_at_commas(const std::string& list) {
   return items;
 }
 
-// What --layer and --head name: one by its number, the mean of all, or each by itself.
-enum class Which { untold, one, mean, each };
-struct Choice {
-  Which which = Which::untold;
-  int64_t number = 0;
-  std::optional<int64_t> one() const { return which == Which::one ? std::optional(number) : std::nullopt; }
-};
-
 constexpr std::string_view kForPictures =
     "is for a picture: add --output with a name that ends in .svg, .png or .pdf";
 
-// Of `count` that exist where `there` says.
+// What --layer or --head says, of `count` that exist where `there` says.
 Choice chosen(const Typed<AttendCommand>& typed, std::string_view option, const std::string& text,
               int64_t count, bool picture, const std::string& there) {
   if (!typed.has(option)) return {};
-  if (text == "all") return {Which::each, 0};
-  if (text == "mean") {
-    if (!picture) throw UsageError(fmt::format("--{} mean {}", option, kForPictures));
-    return {Which::mean, 0};
-  }
-  const bool digits =
-      !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
-  const int64_t number = digits ? std::stoll(text) : count;
-  if (number < count) return {Which::one, number};
-  throw UsageError(fmt::format("--{} must be {}{}, not '{}': {}", option,
-                               count == 1 ? "0" : fmt::format("a number from 0 to {}", count - 1),
-                               picture ? ", mean or all" : " or all", text, there));
-}
-
-std::string counted(int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  if (picture) return parse_choice(option, text, count, {Which::mean, Which::each}, there);
+  if (text == "mean") throw UsageError(fmt::format("--{} mean {}", option, kForPictures));
+  return parse_choice(option, text, count, {Which::each}, there);
 }
 
 // The kinds that are asked for and that the model has.
@@ -207,7 +187,7 @@ class Attend {
     picture_.each_layer = layer.which == Which::each || (layer.which == Which::untold && picture_.each_head);
     if (layer.which == Which::untold && !picture_.each_layer) {
       options_.request.layer =
-          kind == AttentionKind::cross ? model.alignment_layer() : model.attention_layers(kind) - 1;
+          kind == AttentionKind::cross ? model.alignment().layer : model.attention_layers(kind) - 1;
     }
     picture_.view.merge = command_.merge;
     picture_.view.pad_to = command_.pad_to;

@@ -143,9 +143,9 @@ grep -q '^gloss: three.src has 3 lines and dates/test.iso has 20: each line need
 expect_failure 2 "align needs --source" "$GLOSS" align transformer
 expect_failure 2 "add --reverse" "$GLOSS" align transformer --source three.src --target three.iso --symmetrise union
 expect_failure 1 "3 lines and dates/test.iso has 20" "$GLOSS" align transformer --source three.src --target dates/test.iso
-expect_failure 2 "there is no layer 5: the model has 2" "$GLOSS" align transformer --source three.src --target three.iso --layer 5
-expect_failure 2 "there is no head 2: a layer has 2, 0 to 1" "$GLOSS" align transformer --source three.src --target three.iso --head 2
-expect_failure 2 "there is no layer 1: the model has 1, number 0" "$GLOSS" align recurrent --source three.src --target three.iso --layer 1
+expect_failure 2 "--layer must be a number from 0 to 1, not '5': transformer has 2 layers" "$GLOSS" align transformer --source three.src --target three.iso --layer 5
+expect_failure 2 "--head must be a number from 0 to 1 or mean, not '2': a layer of transformer has 2 heads" "$GLOSS" align transformer --source three.src --target three.iso --head 2
+expect_failure 2 "--layer must be 0, not '1': recurrent has 1 layer" "$GLOSS" align recurrent --source three.src --target three.iso --layer 1
 expect_failure 2 "--tune GOLD: leave it out, or add that" "$GLOSS" align transformer --source three.src --target three.iso --gold-base 0
 
 # A blank line of a file has its object, and a folder may have any name.

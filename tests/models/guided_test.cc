@@ -77,7 +77,8 @@ TEST(GuidedModel, LearnsFromTheWeightsThatAttendShows) {
     Context context(2);
     const auto model = make_model(config, context.arena);
     model->initialise(3);
-    const AttentionHead head{model->alignment_layer(), model->alignment_head().value_or(0)};
+    const AttentionChoice look = model->alignment();
+    const AttentionHead head{look.layer, look.head.value_or(0)};
     const AlignmentGuide guide{head, kLinks, 0.7};
     Tape<float> tape(context);
     const auto plain = model->loss(tape, kSource, kTarget, {0.1, 0.25});
@@ -90,13 +91,12 @@ TEST(GuidedModel, LearnsFromTheWeightsThatAttendShows) {
     for (int64_t s = 0; s < 3; ++s)
       weights.push_back(
           maps.at(0).weights_of(s, head.head, kTarget.offsets.length(s), kSource.offsets.length(s)));
-    const int64_t later = model->aligns_where_read() ? 1 : 0;
     double expected = 0;
     int64_t tokens = 0;
     for (size_t i = 0; i < kLinks.size(); ++i) {
       int64_t s = 0;
       while (kTarget.offsets.end(s) <= kLinks[i].target) ++s;
-      const int64_t row = kLinks[i].target - kTarget.offsets.begin(s) + later;
+      const int64_t row = row_of(kLinks[i].target - kTarget.offsets.begin(s), look.step);
       const auto same = std::ranges::count(kLinks, kLinks[i].target, &RowLink::target);
       expected -= std::log(weights[static_cast<size_t>(s)][static_cast<size_t>(
                       row * kSource.offsets.length(s) + kLinks[i].source - kSource.offsets.begin(s))]) /

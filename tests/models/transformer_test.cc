@@ -85,7 +85,7 @@ void compare_with_golden(double tolerance) {
   Arena arena;
   {  // logits and attention
     Tape<T> tape(context);
-    AttentionRecord<T> record;
+    AttentionRecord<T> record{{{AttentionKind::cross}, {}, false}, {}};
     const auto memory = model.encode(tape, source);
     const auto states = model.decode(tape, model.decoder_input(target), memory, &record);
     const Tensor<T> logits = model.logits(tape, states.rows).value();

@@ -85,7 +85,7 @@ TEST(GuidedTraining, TheModelKnowsItsGuidedHead) {
   task.set("decoder-layers", "2").set("guided-layer", "1").set("guided-head", "1").set("max-updates", "2");
   train(task);
   const decode::Translator translator(task.output());
-  EXPECT_EQ(text_of(decode::Aligner(translator, 1).usual()), "layer 1, head 1, reading step");
+  EXPECT_EQ(decode::text_of(decode::Aligner(translator, 1).usual()), "layer 1, head 1, reading step");
 }
 
 TEST(GuidedTraining, GoesOnOnlyWithTheSameLinks) {

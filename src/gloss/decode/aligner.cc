@@ -49,7 +49,8 @@ struct Batch {
 // The row of each target token: its own, or the one of the step that reads it. No step reads the last token,
 // the end symbol, which is no word's.
 std::vector<float> rows_at(AlignmentStep step, std::vector<float> weights, int64_t n_k) {
-  if (step == AlignmentStep::reading) std::copy(weights.begin() + n_k, weights.end(), weights.begin());
+  const int64_t before = models::row_of(0, step) * n_k;
+  if (before > 0) std::copy(weights.begin() + before, weights.end(), weights.begin());
   return weights;
 }
 
@@ -68,9 +69,7 @@ Aligner::Aligner(const Translator& translator, int threads)
 }
 
 AttentionChoice Aligner::usual() const {
-  const models::Model& model = translator_.model();
-  return {model.alignment_layer(), model.alignment_head(),
-          model.aligns_where_read() ? AlignmentStep::reading : AlignmentStep::emitting};
+  return translator_.model().alignment();
 }
 
 std::vector<AttentionChoice> Aligner::all() const {
@@ -105,7 +104,7 @@ std::vector<std::vector<evaluate::Alignment>> Aligner::align(std::span<const Sen
   for (const AttentionChoice& choice : choices) check(choice);
   std::vector<std::vector<evaluate::Alignment>> results(choices.size(),
                                                         std::vector<evaluate::Alignment>(pairs.size()));
-  models::AttentionRequest request;
+  models::AttentionRequest request{{AttentionKind::cross}, {}, false};
   const bool one_layer = std::ranges::all_of(
       choices, [&](const AttentionChoice& choice) { return choice.layer == choices[0].layer; });
   if (one_layer && !choices.empty()) request.layer = choices[0].layer;

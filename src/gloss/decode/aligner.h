@@ -13,16 +13,8 @@
 
 namespace gloss::decode {
 
-// Which row of attention speaks for a target token: that of the step that produced it, or that of the next
-// one, which reads it (Chen et al. 2020, "Shift-Att").
-enum class AlignmentStep { emitting, reading };
-
-// Where in the model to look.
-struct AttentionChoice {
-  int64_t layer = 0;
-  std::optional<int64_t> head;  // none: the mean of all heads
-  AlignmentStep step = AlignmentStep::emitting;
-};
+using models::AlignmentStep;
+using models::AttentionChoice;
 std::string text_of(const AttentionChoice& choice);  // "layer 2, mean of the heads, reading step"
 
 using SentencePair = std::pair<std::string, std::string>;
@@ -32,8 +24,7 @@ class Aligner {
   // The translator outlives it. `threads` 0: one a core.
   Aligner(const Translator& translator, int threads);
 
-  // The alignment layer of the model, its guided head or the mean of all, at the step the model's kind aligns
-  // by.
+  // Model::alignment.
   AttentionChoice usual() const;
   // Every layer, each head and their mean, at both steps: what tuning tries.
   std::vector<AttentionChoice> all() const;

@@ -15,7 +15,7 @@ struct Wanted {
 
 // Where the weights of the guided rows stand in the ragged tensor [sequence][head, n_q, n_k].
 Wanted wanted_weights(const AlignmentGuide& guide, std::span<const int64_t> offsets, const Offsets& source,
-                      const Offsets& target, bool where_read) {
+                      const Offsets& target, AlignmentStep step) {
   Wanted wanted;
   wanted.weights.reserve(guide.links.size());
   int64_t sequence = 0;
@@ -26,8 +26,8 @@ Wanted wanted_weights(const AlignmentGuide& guide, std::span<const int64_t> offs
             "links of a batch of {} target tokens must name them in ascending order, not {}", target.total(),
             token);
     while (target.end(sequence) <= token) ++sequence;
-    const int64_t row = token - target.begin(sequence) + (where_read ? 1 : 0);
-    if (row >= target.length(sequence)) continue;  // no step reads the last token
+    const int64_t row = row_of(token - target.begin(sequence), step);
+    if (row >= target.length(sequence)) continue;
     const int64_t n_q = target.length(sequence), n_k = source.length(sequence),
                   first = offsets[static_cast<size_t>(sequence)] + (guide.head.head * n_q + row) * n_k;
     ++wanted.tokens;
@@ -44,8 +44,9 @@ Wanted wanted_weights(const AlignmentGuide& guide, std::span<const int64_t> offs
 }  // namespace
 
 template <class T>
-nn::Loss<T> guided(autograd::Tape<T>& tape, nn::Loss<T> loss, const AttentionRecord<T>& record, int64_t heads,
-                   const Tokens& source, const Tokens& target, const Objective& objective, bool where_read) {
+TrainingLoss<T> guided(autograd::Tape<T>& tape, const nn::Loss<T>& translation,
+                       const AttentionRecord<T>& record, int64_t heads, const Tokens& source,
+                       const Tokens& target, const Objective& objective, AlignmentStep step) {
   const AlignmentGuide& guide = *objective.guide;
   const auto layer = std::ranges::find(record.entries, guide.head.layer, &AttentionRecord<T>::Entry::layer);
   require(layer != record.entries.end(), "there is no layer {} of cross-attention to guide",
@@ -53,18 +54,19 @@ nn::Loss<T> guided(autograd::Tape<T>& tape, nn::Loss<T> loss, const AttentionRec
   require(guide.head.head >= 0 && guide.head.head < heads, "there is no head {} to guide: a layer has {}",
           guide.head.head, heads);
   const attention::Attended<T>& attended = layer->attended;
-  Wanted wanted = wanted_weights(guide, attended.offsets, source.offsets, target.offsets, where_read);
+  Wanted wanted = wanted_weights(guide, attended.offsets, source.offsets, target.offsets, step);
   const auto result = attention::guided_cross_entropy(
-      tape, loss.sum, attended.weights, std::move(wanted.weights), guide.weight * objective.scale);
+      tape, translation.sum, attended.weights, std::move(wanted.weights), guide.weight * objective.scale);
+  TrainingLoss<T> loss{translation, result.cross_entropy, wanted.tokens};
   loss.sum = result.loss;
-  loss.guided = result.cross_entropy;
-  loss.guided_tokens = wanted.tokens;
   return loss;
 }
 
-template nn::Loss<float> guided(autograd::Tape<float>&, nn::Loss<float>, const AttentionRecord<float>&,
-                                int64_t, const Tokens&, const Tokens&, const Objective&, bool);
-template nn::Loss<double> guided(autograd::Tape<double>&, nn::Loss<double>, const AttentionRecord<double>&,
-                                 int64_t, const Tokens&, const Tokens&, const Objective&, bool);
+template TrainingLoss<float> guided(autograd::Tape<float>&, const nn::Loss<float>&,
+                                    const AttentionRecord<float>&, int64_t, const Tokens&, const Tokens&,
+                                    const Objective&, AlignmentStep);
+template TrainingLoss<double> guided(autograd::Tape<double>&, const nn::Loss<double>&,
+                                     const AttentionRecord<double>&, int64_t, const Tokens&, const Tokens&,
+                                     const Objective&, AlignmentStep);
 
 }  // namespace gloss::models

@@ -17,10 +17,25 @@ enum class AttentionKind {
   decoder,  // target tokens look at those before them and at themselves
 };
 
+// Which row of cross-attention speaks for a target token: that of the step that produced it, or that of the
+// next one, which reads it (Chen et al. 2020, "Shift-Att").
+enum class AlignmentStep { emitting, reading };
+// That row, among those of the token's sentence. No step reads the last token: its row is past the end.
+inline int64_t row_of(int64_t token, AlignmentStep step) {
+  return token + (step == AlignmentStep::reading ? 1 : 0);
+}
+
+// Where in cross-attention to look for what a target token goes back to.
+struct AttentionChoice {
+  int64_t layer = 0;
+  std::optional<int64_t> head;  // none: the mean of all heads
+  AlignmentStep step = AlignmentStep::emitting;
+};
+
 struct AttentionRequest {
-  std::vector<AttentionKind> kinds{AttentionKind::cross};
-  std::optional<int64_t> layer;  // of each kind; none: all
-  bool tensors = false;          // the matrices in between as well
+  std::vector<AttentionKind> kinds;  // none: nothing is recorded
+  std::optional<int64_t> layer;      // of each kind; none: all
+  bool tensors = false;              // the matrices in between as well
 
   bool wants(AttentionKind kind, int64_t of_layer) const {
     for (const AttentionKind wanted : kinds) {

@@ -4,17 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "gloss/autograd/tape.h"
-#include "gloss/models/alignment_guide.h"
 #include "gloss/models/attention_map.h"
 #include "gloss/models/cache_memory.h"
 #include "gloss/models/config.h"
 #include "gloss/models/decoder_state.h"
-#include "gloss/nn/loss.h"
+#include "gloss/models/objective.h"
 #include "gloss/tensor/context.h"
 #include "gloss/tensor/ragged.h"
 
@@ -32,15 +30,16 @@ class Model {
   virtual int64_t source_vocabulary() const = 0;
   virtual int64_t target_vocabulary() const = 0;
   virtual nlohmann::ordered_json config_json() const = 0;
-  // For models that are trained here: random numbers by seed, and a <pad> that can never be produced.
-  virtual void initialise(uint64_t seed) = 0;
+  // For models that are trained here: random numbers by seed, and a <pad> that no softmax of any program can
+  // produce.
+  void initialise(uint64_t seed);
   virtual autograd::ParameterSet<float>& parameters() = 0;
   virtual const autograd::ParameterSet<float>& parameters() const = 0;
 
   // The label-smoothed loss of targets, teacher-forced (nn::projection_cross_entropy), with that of a guided
   // head where the objective has one.
-  virtual nn::Loss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
-                               const Objective& objective) const = 0;
+  virtual TrainingLoss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
+                                   const Objective& objective) const = 0;
   // log P(y_t | y_<t, x) of every target token.
   virtual std::vector<float> log_probabilities(autograd::Tape<float>& tape, const Tokens& source,
                                                const Tokens& target) const = 0;
@@ -50,11 +49,8 @@ class Model {
                                            const Tokens& target, const AttentionRequest& request) const = 0;
   virtual int64_t attention_layers(AttentionKind kind) const = 0;
   virtual int64_t attention_heads(AttentionKind kind) const = 0;  // of a layer
-  // The layer whose cross-attention aligns words best, and its head that was guided to; none: their mean.
-  virtual int64_t alignment_layer() const = 0;
-  virtual std::optional<int64_t> alignment_head() const = 0;
-  // Whether it does so where a target token is read, one step after it was produced.
-  virtual bool aligns_where_read() const = 0;
+  // Where cross-attention aligns words best; the head that was guided to, if one was.
+  virtual AttentionChoice alignment() const = 0;
   // A state to search with. The context and the model outlive it; one thread of control uses both.
   virtual std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const = 0;
   virtual CacheCost cache_cost() const = 0;
@@ -64,12 +60,9 @@ class Model {
   virtual bool forced_end() const = 0;
 };
 
-// Random numbers by seed, and a <pad> that can never be produced by a softmax of any program.
-void initialise_for_training(Model& model, uint64_t seed);
-
-// For each target token the source position (within its sequence) that the alignment layer, its guided head
-// or the mean of all, looked at most where the token was predicted, or with a guided head where it was guided
-// to; -1 where there is nothing to look at.
+// For each target token the source position (within its sequence) that it goes back to: what the alignment
+// layer looked at most, the mean of its heads where the token was predicted, or a guided head where it was
+// guided to; -1 where there is nothing to look at.
 std::vector<int32_t> most_attended(const Model& model, autograd::Tape<float>& tape, const Tokens& source,
                                    const Tokens& target);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "gloss/models/alignment_guide.h"
 #include "gloss/models/teacher_forcing.h"
 #include "gloss/nn/add_norm.h"
 #include "gloss/nn/embedding.h"
@@ -91,7 +92,8 @@ class WeightRecord {
   attention::Attended<T> take(Tape<T>& tape, Var<T> context) {
     attention::Attended<T> attended;
     attended.output = std::move(context);
-    // A guided model passes gradients back to the weights of each step.
+    // A guided model passes gradients back to the weights of each step. They want them in every step or in
+    // none, so that the first answers for all.
     attended.weights = tape.record(weights_, {&steps_.front().weights}, [&] {
       return [steps = std::move(steps_)](Tape<T>& t, const Tensor<T>& dweights) {
         for (const Step& step : steps) {
@@ -286,16 +288,16 @@ Var<T> RnnSearch<T>::logits(Tape<T>& tape, const Var<T>& output) const {
 }
 
 template <class T>
-nn::Loss<T> RnnSearch<T>::loss(Tape<T>& tape, const Tokens& source, const Tokens& target,
-                               const Objective& objective) const {
+TrainingLoss<T> RnnSearch<T>::loss(Tape<T>& tape, const Tokens& source, const Tokens& target,
+                                   const Objective& objective) const {
   AttentionRecord<T> record = guided_record<T>(objective);
   const Rows output =
       decode(tape, decoder_input(target, config_.symbols.start), encode(tape, source), &record);
   const auto loss =
       nn::projection_cross_entropy(tape, output.rows, tape.use(*output_), tape.use(*output_bias_),
                                    target.rows, {objective.smoothing, config_.symbols.pad}, objective.scale);
-  if (!objective.guide) return loss;
-  return guided(tape, loss, record, 1, source, target, objective, false);
+  if (!objective.guide) return {loss};
+  return guided(tape, loss, record, 1, source, target, objective, kAlignmentStep);
 }
 
 template <class T>

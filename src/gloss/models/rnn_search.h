@@ -9,8 +9,8 @@
 
 #include "gloss/attention/additive.h"
 #include "gloss/autograd/tape.h"
-#include "gloss/models/alignment_guide.h"
 #include "gloss/models/attention_record.h"
+#include "gloss/models/objective.h"
 #include "gloss/models/rnn_search_config.h"
 #include "gloss/nn/gru.h"
 #include "gloss/nn/loss.h"
@@ -27,6 +27,8 @@ class RnnSearch {
   RnnSearch& operator=(const RnnSearch&) = delete;
 
   using Rows = Ragged<autograd::Var<T>>;
+  // Words are aligned, and learned to be, where a target token is predicted.
+  static constexpr AlignmentStep kAlignmentStep = AlignmentStep::emitting;
   // What the decoder knows of the sources.
   struct Memory {
     Rows h;                 // annotations [tokens, 2 hidden]: forward states beside backward ones
@@ -47,9 +49,9 @@ class RnnSearch {
   // Deep output [n, maxout] -> logits [n, V].
   autograd::Var<T> logits(autograd::Tape<T>& tape, const autograd::Var<T>& output) const;
 
-  // As Transformer's; attention is guided where a target token is predicted.
-  nn::Loss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target,
-                   const Objective& objective) const;
+  // As Transformer's.
+  TrainingLoss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target,
+                       const Objective& objective) const;
   std::vector<T> log_probabilities(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target) const;
 
   // Translating: one token a hypothesis. ids [m] after states s_prev [m, hidden], each over its source, which

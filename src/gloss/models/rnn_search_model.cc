@@ -5,10 +5,6 @@
 
 namespace gloss::models {
 
-void RnnSearchModel::initialise(uint64_t seed) {
-  initialise_for_training(*this, seed);
-}
-
 std::vector<AttentionMap> RnnSearchModel::attend(autograd::Tape<float>& tape, const Tokens& source,
                                                  const Tokens& target,
                                                  const AttentionRequest& request) const {

@@ -19,11 +19,10 @@ class RnnSearchModel final : public Model {
   int64_t source_vocabulary() const override { return network_.config().source_vocabulary; }
   int64_t target_vocabulary() const override { return network_.config().target_vocabulary; }
   nlohmann::ordered_json config_json() const override { return to_json(network_.config()); }
-  void initialise(uint64_t seed) override;
   autograd::ParameterSet<float>& parameters() override { return network_.parameters(); }
   const autograd::ParameterSet<float>& parameters() const override { return network_.parameters(); }
-  nn::Loss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
-                       const Objective& objective) const override {
+  TrainingLoss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
+                           const Objective& objective) const override {
     return network_.loss(tape, source, target, objective);
   }
   std::vector<float> log_probabilities(autograd::Tape<float>& tape, const Tokens& source,
@@ -34,9 +33,7 @@ class RnnSearchModel final : public Model {
                                    const AttentionRequest& request) const override;
   int64_t attention_layers(AttentionKind kind) const override { return kind == AttentionKind::cross ? 1 : 0; }
   int64_t attention_heads(AttentionKind) const override { return 1; }
-  int64_t alignment_layer() const override { return 0; }
-  std::optional<int64_t> alignment_head() const override { return std::nullopt; }  // there is one
-  bool aligns_where_read() const override { return false; }
+  AttentionChoice alignment() const override { return {0, {}, RnnSearch<float>::kAlignmentStep}; }
   std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
   CacheCost cache_cost() const override;
   int64_t cap() const override { return network_.config().cap; }

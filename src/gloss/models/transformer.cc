@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gloss/models/alignment_guide.h"
 #include "gloss/models/teacher_forcing.h"
 #include "gloss/nn/add_norm.h"
 #include "gloss/nn/embedding.h"
@@ -238,15 +239,15 @@ Tokens Transformer<T>::decoder_input(const Tokens& target) const {
 }
 
 template <class T>
-nn::Loss<T> Transformer<T>::loss(Tape<T>& tape, const Tokens& source, const Tokens& target,
-                                 const Objective& objective) const {
+TrainingLoss<T> Transformer<T>::loss(Tape<T>& tape, const Tokens& source, const Tokens& target,
+                                     const Objective& objective) const {
   AttentionRecord<T> record = guided_record<T>(objective);
   const Rows states = decode(tape, decoder_input(target), encode(tape, source), &record);
   const auto loss =
       nn::projection_cross_entropy(tape, states.rows, tape.use(*output_), tape.use(*output_bias_),
                                    target.rows, {objective.smoothing, config_.symbols.pad}, objective.scale);
-  if (!objective.guide) return loss;
-  return guided(tape, loss, record, config_.decoder.heads, source, target, objective, true);
+  if (!objective.guide) return {loss};
+  return guided(tape, loss, record, config_.decoder.heads, source, target, objective, kAlignmentStep);
 }
 
 template <class T>

@@ -9,9 +9,9 @@
 #include "gloss/attention/multi_head.h"
 #include "gloss/attention/relative_bias.h"
 #include "gloss/autograd/tape.h"
-#include "gloss/models/alignment_guide.h"
 #include "gloss/models/attention_record.h"
 #include "gloss/models/config.h"
+#include "gloss/models/objective.h"
 #include "gloss/nn/loss.h"
 #include "gloss/tensor/ragged.h"
 
@@ -26,6 +26,8 @@ class Transformer {
   Transformer& operator=(const Transformer&) = delete;
 
   using Rows = Ragged<autograd::Var<T>>;
+  // Words are aligned, and learned to be, where a target token is read.
+  static constexpr AlignmentStep kAlignmentStep = AlignmentStep::reading;
 
   const TransformerConfig& config() const { return config_; }
   autograd::ParameterSet<T>& parameters() { return parameters_; }
@@ -41,9 +43,9 @@ class Transformer {
   autograd::Var<T> logits(autograd::Tape<T>& tape, const autograd::Var<T>& states) const;
 
   // Label-smoothed cross-entropy of targets (with end symbols), teacher-forced; see
-  // nn::projection_cross_entropy. A guided head learns where a target token is read.
-  nn::Loss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target,
-                   const Objective& objective) const;
+  // nn::projection_cross_entropy.
+  TrainingLoss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target,
+                       const Objective& objective) const;
   // log P(y_t | y_<t, x) of every target token.
   std::vector<T> log_probabilities(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target) const;
   // start symbol + target without its last token, sequence by sequence.

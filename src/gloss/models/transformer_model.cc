@@ -6,10 +6,6 @@
 
 namespace gloss::models {
 
-void TransformerModel::initialise(uint64_t seed) {
-  initialise_for_training(*this, seed);
-}
-
 std::vector<AttentionMap> TransformerModel::attend(autograd::Tape<float>& tape, const Tokens& source,
                                                    const Tokens& target,
                                                    const AttentionRequest& request) const {

@@ -20,11 +20,10 @@ class TransformerModel final : public Model {
   int64_t source_vocabulary() const override { return transformer_.config().source_vocabulary; }
   int64_t target_vocabulary() const override { return transformer_.config().target_vocabulary; }
   nlohmann::ordered_json config_json() const override { return to_json(transformer_.config()); }
-  void initialise(uint64_t seed) override;
   autograd::ParameterSet<float>& parameters() override { return transformer_.parameters(); }
   const autograd::ParameterSet<float>& parameters() const override { return transformer_.parameters(); }
-  nn::Loss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
-                       const Objective& objective) const override {
+  TrainingLoss<float> loss(autograd::Tape<float>& tape, const Tokens& source, const Tokens& target,
+                           const Objective& objective) const override {
     return transformer_.loss(tape, source, target, objective);
   }
   std::vector<float> log_probabilities(autograd::Tape<float>& tape, const Tokens& source,
@@ -41,11 +40,10 @@ class TransformerModel final : public Model {
     const TransformerConfig& config = transformer_.config();
     return kind == AttentionKind::encoder ? config.encoder.heads : config.decoder.heads;
   }
-  bool aligns_where_read() const override { return true; }
-  int64_t alignment_layer() const override { return models::alignment_layer(transformer_.config()); }
-  std::optional<int64_t> alignment_head() const override {
+  AttentionChoice alignment() const override {
     const auto& guided = transformer_.config().guided;
-    return guided ? std::optional(guided->head) : std::nullopt;
+    return {alignment_layer(transformer_.config()), guided ? std::optional(guided->head) : std::nullopt,
+            Transformer<float>::kAlignmentStep};
   }
   std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
   CacheCost cache_cost() const override;

@@ -16,9 +16,6 @@ struct Loss {
   autograd::Var<T> sum;                // [1]: smoothed loss summed over tokens, times the scale
   double smoothed = 0;                 // the same sum, unscaled
   double negative_log_likelihood = 0;  // of the targets, without smoothing, summed: perplexity = e^(mean)
-  // The cross-entropy of a guided head (models::guided), summed over the tokens that have links, unscaled.
-  double guided = 0;
-  int64_t guided_tokens = 0;
 };
 
 // logits = x W^T + b for x [n, d], weight [V, d], bias [V] or empty; targets [n] are ids below V.

@@ -64,9 +64,9 @@ Learner::Step Learner::update(const std::vector<data::TokenBatch>& batches, int6
   one.fill(1);
   for (size_t i = 0; i < batches.size(); ++i) {
     Tape<float> tape(context_, Tape<float>::Mode::train, key.with(i));
-    const models::AlignmentGuide guide{{model_->alignment_layer(), model_->alignment_head().value_or(0)},
-                                       batches[i].links,
-                                       options_.guided_weight};
+    const models::AttentionChoice look = model_->alignment();
+    const models::AlignmentGuide guide{
+        {look.layer, look.head.value_or(0)}, batches[i].links, options_.guided_weight};
     const auto loss = model_->loss(tape, batches[i].source, batches[i].target,
                                    {options_.label_smoothing, 1.0 / static_cast<double>(step.tokens),
                                     options_.guided ? &guide : nullptr});
