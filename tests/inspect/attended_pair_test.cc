@@ -175,6 +175,28 @@ TEST_F(Attended, ShortAndLongSentencesWork) {
   EXPECT_EQ(pair.source.words.texts.size(), 500u);
 }
 
+// A cell of two words is the sum over the pieces of the key, averaged over those of the query.
+void expect_merged(const AttendedPair& pair, const AttentionView& pieces, const AttentionView& words) {
+  const auto& query_of = pair.target.words.word_of;
+  const auto& key_of = pair.source.words.word_of;
+  for (size_t query = 0; query < pair.target.words.texts.size(); ++query) {
+    for (size_t key = 0; key < pair.source.words.texts.size(); ++key) {
+      double sum = 0, rows = 0;
+      for (size_t i = 0; i < query_of.size(); ++i) {
+        if (query_of[i] != static_cast<int32_t>(query)) continue;
+        ++rows;
+        for (size_t j = 0; j < key_of.size(); ++j) {
+          if (key_of[j] == static_cast<int32_t>(key))
+            sum += static_cast<double>(pieces.values[i * pieces.columns.size() + j]);
+        }
+      }
+      EXPECT_NEAR(words.values[query * words.columns.size() + key], sum / rows, 1e-6);
+    }
+  }
+  EXPECT_EQ(std::vector(words.columns.begin(), words.columns.begin() + std::ssize(pair.source.words.texts)),
+            pair.source.words.texts);
+}
+
 TEST_F(Attended, ViewsMergePadAndHide) {
   const AttendedPair pair = attended("Nobody knows far away.", "One hill, two cats.");
   ASSERT_LT(pair.source.words.texts.size() + 1, pair.source.ids.size());  // some word has several pieces
@@ -190,6 +212,13 @@ TEST_F(Attended, ViewsMergePadAndHide) {
       options.pad_to = static_cast<int64_t>(n_k) + 2;
       const AttentionView words = view(pair, {&map, 1}, options);
       EXPECT_EQ(words.columns.size(), n_k + 2);
+      // A row and a column for each word, and one for the end or the start symbol.
+      const Side& keys = map.kind == AttentionKind::decoder ? pair.target : pair.source;
+      const Side& queries = map.kind == AttentionKind::encoder ? pair.source : pair.target;
+      EXPECT_EQ(std::ranges::count(words.columns, "<pad>"),
+                static_cast<int64_t>(n_k + 2 - keys.words.texts.size() - 1));
+      EXPECT_EQ(words.rows.size(), queries.words.texts.size() + 1);
+      if (map.kind == AttentionKind::cross) expect_merged(pair, pieces, words);
       for (const AttentionView& each : {pieces, words}) {
         const size_t width = each.columns.size();
         for (size_t row = 0; row < each.rows.size(); ++row) {
