@@ -68,9 +68,6 @@ seconds() {
 
 calculate() { awk "BEGIN { printf \"%.6f\", ($1) }"; }
 
-# The smaller of two numbers; inf is above all.
-least() { awk "BEGIN { a = \"$1\"; b = \"$2\"; print a == \"inf\" || b + 0 < a + 0 ? b : a }"; }
-
 # at_least VALUE NEEDED and at_most VALUE NEEDED print yes or NO and remember a NO in $failed.
 failed=0
 at_least() { judge "$1 >= $2"; }

@@ -17,6 +17,7 @@ import polib
 ELIDED = {"l": "le", "d": "de", "j": "je", "n": "ne", "s": "se", "c": "ce", "m": "me", "t": "te", "qu": "que",
           "jusqu": "jusque", "lorsqu": "lorsque", "puisqu": "puisque", "quoiqu": "quoique"}
 CONTRACTED = {"du": "de le", "des": "de les", "au": "à le", "aux": "à les"}
+APOSTROPHES = ("'", "’")
 PIECE = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|_+|[^\w\s]")
 
 
@@ -41,15 +42,14 @@ def french(text):
     words = []
     pieces = PIECE.findall(text.lower())
     for i, piece in enumerate(pieces):
-        after = pieces[i + 1] if i + 1 < len(pieces) else ""
-        if piece in "'’" and words and words[-1] in ELIDED:
+        if piece in APOSTROPHES and words and words[-1] in ELIDED:
             words[-1] = ELIDED[words[-1]]
-        elif piece in "'’" and words and words[-1] == "aujourd":
+        elif piece in APOSTROPHES and words and words[-1] == "aujourd":
             words[-1] = "aujourd'"
-        elif after not in "'’" or not after:
-            words.append(CONTRACTED.get(piece, piece))
-        else:
+        elif i + 1 < len(pieces) and pieces[i + 1] in APOSTROPHES:
             words.append(piece)
+        else:
+            words.append(CONTRACTED.get(piece, piece))
     return " ".join(words)
 
 
