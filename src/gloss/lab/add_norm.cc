@@ -86,7 +86,7 @@ void normalised_rows(Report& report, const AddNorm::Options& options) {
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < d; ++j) {
       const double expected = gamma.value().data()[j] * y(i, j) + beta.value().data()[j];
-      error = std::max(error, std::abs(scaled(i, j) - expected));
+      error = worst_of(error, std::abs(scaled(i, j) - expected));
     }
   }
   report.claim(error < 1e-12, "gamma and beta then give each number its own scale and place",
@@ -202,8 +202,8 @@ void gradients(Report& report, const AddNorm::Options& options, Ingredient ingre
   double pre_off = 0, post_off = 0, post_shortest = columns[0].seen[0].length, post_longest = post_shortest;
   for (size_t i = 0; i < depths.size(); ++i) {
     const Arrived post = columns[0].seen[i], pre = columns[1].seen[i];
-    pre_off = std::max(pre_off, std::abs(pre.share - 1) / pre.length);
-    post_off = std::max(post_off, std::abs(post.share - std::pow(1 + kGain, -depths[i] / 2)));
+    pre_off = worst_of(pre_off, std::abs(pre.share - 1) / pre.length);
+    post_off = worst_of(post_off, std::abs(post.share - std::pow(1 + kGain, -depths[i] / 2)));
     post_shortest = std::min(post_shortest, post.length);
     post_longest = std::max(post_longest, post.length);
   }

@@ -104,7 +104,7 @@ Report AdditiveToDot::run(const Options& options, Ingredient ingredient) {
   for (const double e : longer.scores.values()) largest = std::max(largest, std::abs(e));
   const auto doubled = product(times(tape, 2, q));
   for (int64_t i = 0; i < dots.scores.size(); ++i)
-    doubling = std::max(doubling, std::abs(doubled.scores.data()[i] - 2 * dots.scores.data()[i]));
+    doubling = worst_of(doubling, std::abs(doubled.scores.data()[i] - 2 * dots.scores.data()[i]));
   report.claim(largest <= bound * (1 + 1e-12) && doubling < 1e-12,
                "a longer query makes products larger in proportion, while |e_ij| stays below sum |v_a|",
                fmt::format("1000 q: {} of at most {}", cell(largest), cell(bound)));

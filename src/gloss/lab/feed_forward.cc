@@ -172,7 +172,7 @@ Report FeedForward::run(const Options& options, Ingredient ingredient) {
   for (int64_t i = 0; i < rows.rows(); ++i) {
     const std::vector<double> expected = layers.formula(rows.row(i));
     for (int64_t c = 0; c < rows.cols(); ++c)
-      error = std::max(error, std::abs(answers(i, c) - expected[static_cast<size_t>(c)]));
+      error = worst_of(error, std::abs(answers(i, c) - expected[static_cast<size_t>(c)]));
   }
   report.claim(error < 1e-9, "it is max(0, x W_1^T + b_1) W_2^T + b_2",
                fmt::format("at most {} off", cell(error)));

@@ -87,7 +87,7 @@ void scores_a_translation(Report& report, Tape<double>& tape, const Network& net
       exponentials += std::exp(logits(t, w));
     }
     for (int64_t w = 0; w < P.cols(); ++w)
-      off = std::max(off, std::abs(P(t, w) - std::exp(logits(t, w)) / exponentials));
+      off = worst_of(off, std::abs(P(t, w) - std::exp(logits(t, w)) / exponentials));
     worst = worst_of(worst, std::abs(sum - 1));
   }
   report.claim(worst < 1e-10, "softmax makes each position's numbers a distribution over the words",
@@ -103,7 +103,7 @@ void scores_a_translation(Report& report, Tape<double>& tape, const Network& net
     const double p = P(t, y), log_p = scored[static_cast<size_t>(t)];
     product *= p;
     log_sum += log_p;
-    apart = std::max(apart, std::abs(std::log(p) - log_p));
+    apart = worst_of(apart, std::abs(std::log(p) - log_p));
     table.rows.push_back({fmt::format("{}", t + 1), fmt::format("{}", y), cell(logits(t, y)), cell(p),
                           cell(std::log(p)), cell(log_p)});
   }
@@ -127,7 +127,7 @@ Nudged nudged(Tape<double>& tape, const Network& network, const Tensor<double>& 
   for (int64_t t = 0; t < Y.rows(); ++t) {
     for (int64_t w = 0; w < before.cols(); ++w) {
       double& moved = w == kWord ? result.own : result.others;
-      moved = std::max(moved, std::abs(after(t, w) - before(t, w)));
+      moved = worst_of(moved, std::abs(after(t, w) - before(t, w)));
     }
   }
   return result;
@@ -151,7 +151,7 @@ Report OutputLayer::run(const Options& options, Ingredient ingredient) {
       for (int64_t w = 0; w < V; ++w) {
         double sum = network->b.data()[w];
         for (int64_t i = 0; i < d; ++i) sum += Y(t, i) * network->W_vocab(w, i);
-        off = std::max(off, std::abs(sum - logits(t, w)));
+        off = worst_of(off, std::abs(sum - logits(t, w)));
       }
     }
     report.claim(off < 1e-10 && logits.shape() == Shape({options.target, V}),

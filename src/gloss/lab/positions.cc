@@ -80,7 +80,7 @@ void similar(Report& report, const Tensor<double>& rows) {
     for (int64_t i = 0; i < d / 2; ++i) expected += std::cos(static_cast<double>(k) * frequency(i, d));
     by_distance.push_back(dot(rows.row(0), rows.row(k), d));
     for (int64_t p = 0; p + k < n; ++p)
-      error = std::max(error, std::abs(dot(rows.row(p), rows.row(p + k), d) - expected));
+      error = worst_of(error, std::abs(dot(rows.row(p), rows.row(p + k), d) - expected));
   }
   report.claim(error < 1e-10 * most, "their likeness is sum_i cos(k w_i): the distance alone counts",
                fmt::format("at most {} off", cell(error)));
@@ -129,7 +129,7 @@ void rotates(Report& report, Tape<double>& tape, const Added& added, int64_t n, 
   double length = 0;
   const Tensor<double> rows = added.rows(kFar, n);
   for (int64_t p = 0; p < n; ++p)
-    length = std::max(length, std::abs(dot(rows.row(p), rows.row(p), d) - static_cast<double>(d) / 2));
+    length = worst_of(length, std::abs(dot(rows.row(p), rows.row(p), d) - static_cast<double>(d) / 2));
   report.claim(far < slack(kFar) && length < 1e-10 * static_cast<double>(d),
                fmt::format("there is no last position: from {} on the same rotation and length", kFar),
                fmt::format("at most {} off", cell(far)));
