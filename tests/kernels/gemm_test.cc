@@ -341,7 +341,7 @@ TEST_F(GemmOnednn, GivesTheBitsOfOurKernel) {
           c.activation = static_cast<Activation>(m % 5);
           Operands<float> o(c, 29);
           ASSERT_NO_FATAL_FAILURE(expect_same(pool, o));
-          FloatProduct p;
+          Product p;
           p.a = o.a.view();
           p.b = o.b.view();
           p.ta = ta;

@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "gloss/base/error.h"
+#include "gloss/kernels/isa.h"
 #include "gloss/kernels/scratch.h"
 
 // What oneDNN 2.6 needs to be right, as measured: brgemm only (its other f32 kernels round differently with
@@ -44,7 +45,7 @@ const dnnl::engine& cpu() {
 
 enum class Layout : uint8_t { rows, columns, packed };  // of B: [K, N], stored [N, K], oneDNN's choice
 
-struct Product {
+struct Primitive {
   dnnl::matmul primitive;
   memory::desc a, b, c, scratch;
   bool brgemm = false;
@@ -57,65 +58,65 @@ memory::desc plain(int64_t rows, int64_t cols, Layout layout = Layout::rows) {
   return {{rows, cols}, memory::data_type::f32, tag};
 }
 
-std::shared_ptr<const Product> make_product(int64_t m, int64_t n, int64_t k, Layout layout,
-                                            const memory::desc* packed) {
+std::shared_ptr<const Primitive> make_primitive(int64_t m, int64_t n, int64_t k, Layout layout,
+                                                const memory::desc* packed) {
   const OneThread one_thread;
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const memory::desc b = packed ? *packed : plain(k, n, layout);
   const dnnl::matmul::desc desc(plain(m, k), b, plain(m, n));
   const dnnl::matmul::primitive_desc chosen(desc, attributes, cpu());
-  auto product = std::make_shared<Product>();
-  product->brgemm = std::string_view(chosen.impl_info_str()).starts_with("brg");
-  product->a = chosen.src_desc();
-  product->b = chosen.weights_desc();
-  product->c = chosen.dst_desc();
-  product->scratch = chosen.scratchpad_desc();
-  if (product->brgemm) product->primitive = dnnl::matmul(chosen);
-  return product;
+  auto made = std::make_shared<Primitive>();
+  made->brgemm = std::string_view(chosen.impl_info_str()).starts_with("brg");
+  made->a = chosen.src_desc();
+  made->b = chosen.weights_desc();
+  made->c = chosen.dst_desc();
+  made->scratch = chosen.scratchpad_desc();
+  if (made->brgemm) made->primitive = dnnl::matmul(chosen);
+  return made;
 }
 
 // Making a primitive takes 120 to 370 us and 50 to 78 KB, so the last 256 are kept (about 16 MB); oldest out
 // first. A primitive in use outlives its place here.
-class ProductCache {
+class PrimitiveCache {
  public:
-  std::shared_ptr<const Product> get(int64_t m, int64_t n, int64_t k, Layout layout,
-                                     const memory::desc* packed) {
+  std::shared_ptr<const Primitive> get(int64_t m, int64_t n, int64_t k, Layout layout,
+                                       const memory::desc* packed) {
     const Key key{m, n, k, layout};
     const std::lock_guard lock(mutex_);
-    const auto found = products_.find(key);
-    if (found != products_.end()) return found->second;
+    const auto found = primitives_.find(key);
+    if (found != primitives_.end()) return found->second;
     if (order_.size() == kMost) {
-      products_.erase(order_.front());
+      primitives_.erase(order_.front());
       order_.pop_front();
     }
-    auto product = make_product(m, n, k, layout, packed);
-    products_.emplace(key, product);
+    auto primitive = make_primitive(m, n, k, layout, packed);
+    primitives_.emplace(key, primitive);
     order_.push_back(key);
-    return product;
+    return primitive;
   }
 
  private:
   using Key = std::tuple<int64_t, int64_t, int64_t, Layout>;
   static constexpr size_t kMost = 256;
   std::mutex mutex_;
-  std::map<Key, std::shared_ptr<const Product>> products_;
+  std::map<Key, std::shared_ptr<const Primitive>> primitives_;
   std::deque<Key> order_;
 };
 
 // oneDNN's primitives depend on the process's CPU and nothing else, so one cache serves all.
-ProductCache& cache() {
-  static ProductCache products;
-  return products;
+PrimitiveCache& cache() {
+  static PrimitiveCache primitives;
+  return primitives;
 }
 
-Layout layout_of(const FloatProduct& p, const OnednnWeights* weights) {
+Layout layout_of(const Product& p, const OnednnWeights* weights) {
   if (weights) return Layout::packed;
   return p.tb == Transpose::yes ? Layout::columns : Layout::rows;
 }
 
 // dense [bucket, k] = rows of op(A), the spare rows zero.
-void copy_rows(const FloatProduct& p, int64_t row, int64_t rows, int64_t bucket, float* dense) {
+void copy_rows(const Product& p, int64_t row, int64_t rows, int64_t bucket, float* dense) {
   if (p.ta == Transpose::yes) {
     // 16 x 16 pieces, so that both sides move by whole cache lines.
     for (int64_t k = 0; k < p.k; k += 16) {
@@ -174,15 +175,14 @@ int64_t onednn_bucket(int64_t rows) {
   return (rows + step - 1) / step * step;
 }
 
-bool onednn_serves(const FloatProduct& p, const OnednnWeights* weights) {
+bool onednn_serves(const Product& p, const OnednnWeights* weights) {
   if (current_isa() != Isa::avx512 || p.c.rows == 0 || p.c.cols == 0 || p.k == 0) return false;
   if (!weights && (p.panels || p.b.stride != p.b.cols)) return false;
   const int64_t rows = onednn_bucket(std::min(p.c.rows, kOnednnRows));
   return cache().get(rows, p.c.cols, p.k, layout_of(p, weights), weights ? &weights->desc : nullptr)->brgemm;
 }
 
-void onednn_rows(const FloatProduct& p, const OnednnWeights* weights, int64_t row, int64_t rows,
-                 float* sums) {
+void onednn_rows(const Product& p, const OnednnWeights* weights, int64_t row, int64_t rows, float* sums) {
   const int64_t bucket = onednn_bucket(rows);
   try {
     const auto product =

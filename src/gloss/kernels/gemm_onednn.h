@@ -20,12 +20,12 @@ OnednnWeightsPointer pack_for_onednn(Matrix<const float> weights);  // null if b
 size_t bytes_of(const OnednnWeights& weights);
 
 // Whether brgemm computes this product: AVX-512, nothing empty, dense B (or packed weights).
-bool onednn_serves(const FloatProduct& product, const OnednnWeights* weights);
+bool onednn_serves(const Product& product, const OnednnWeights* weights);
 
 // sums [rows, N] (dense, 64-byte aligned) = rows [row, row + rows) of op(A) op(B), before any epilogue, for
 // at most kOnednnRows rows, on the calling thread alone. B comes from `weights` if not null.
 inline constexpr int64_t kOnednnRows = 256;
-void onednn_rows(const FloatProduct& product, const OnednnWeights* weights, int64_t row, int64_t rows,
+void onednn_rows(const Product& product, const OnednnWeights* weights, int64_t row, int64_t rows,
                  float* sums);
 // Rows of `sums` that onednn_rows writes for `rows`: up to 15 more.
 int64_t onednn_bucket(int64_t rows);

@@ -1,5 +1,4 @@
-// How the matrix product lays its operands out: panels of B, tiles of a transposed A. Per-target include, as
-// wide-inl.h.
+// How the matrix product lays B out in panels. Per-target include, as wide-inl.h.
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -25,7 +24,7 @@ using FloatTag = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<FloatTag>;
 constexpr int64_t kFloatLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 // 24 of 32 registers hold sums with AVX-512, 12 of 16 elsewhere.
-constexpr int kPanelVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+constexpr int kPanelVectors = HWY_TARGET == HWY_AVX3 ? kWideVectors : 2;
 constexpr int64_t kPanelWidth = kPanelVectors * kFloatLanes;
 
 HWY_INLINE int64_t round_up(int64_t n, int64_t step) {
@@ -111,50 +110,6 @@ void pack_panel(Matrix<const float> b, Transpose tb, int64_t col, int64_t cols, 
   }
   if (cols < width) {
     for (int64_t k = 0; k < count; ++k) std::fill(out + k * width + cols, out + (k + 1) * width, 0.0f);
-  }
-}
-
-// All of op(B), panel after panel.
-void pack_panels(Matrix<const float> b, Transpose tb, int64_t n, int64_t k, float* out) {
-  for (int64_t col = 0; col < n; col += kPanelWidth) {
-    const int64_t cols = std::min(kPanelWidth, n - col);
-    pack_panel(b, tb, col, cols, 0, k, width_of_panel(cols), out + col * k);
-  }
-}
-
-// Rows are dealt to register tiles evenly, 13 as 5 + 4 + 4: a tile of one row would wait for its additions.
-struct RowTiles {
-  explicit RowTiles(int64_t rows)
-      : count((rows + kTileRows - 1) / kTileRows),
-        base(count ? rows / count : 0),
-        more(rows - base * count) {}
-  int64_t count, base, more;
-  int64_t begin(int64_t tile) const { return tile * base + std::min(tile, more); }
-  // Where a tile of k floats a row begins in packed rows. The gap keeps tiles, which begin 24 KB apart, out
-  // of each other's cache sets.
-  static constexpr int64_t kGap = 16;
-  int64_t packed(int64_t tile, int64_t k) const { return begin(tile) * k + tile * kGap; }
-};
-
-// Rows of a transposed A (stored [K, M]): out holds for each tile its k rows of as many floats as it has
-// rows of C.
-void pack_rows(Matrix<const float> a, int64_t row, const RowTiles& tiles, int64_t k0, int64_t count,
-               float* HWY_RESTRICT out) {
-  const int64_t all = tiles.begin(tiles.count);
-  for (int64_t k = 0; k < count; ++k) {
-    const float* HWY_RESTRICT from = a.row(k0 + k) + row;
-    if (k + 16 < count) prefetch_slice(from + 16 * a.stride, all);
-    float* HWY_RESTRICT to = out;
-    for (int64_t tile = 0; tile < tiles.count; ++tile) {
-      const int64_t rows = tiles.base + (tile < tiles.more ? 1 : 0);
-      if (rows == kTileRows) {
-        std::memcpy(to + k * kTileRows, from, kTileRows * sizeof(float));
-      } else {
-        for (int64_t i = 0; i < rows; ++i) to[k * rows + i] = from[i];
-      }
-      from += rows;
-      to += rows * count + RowTiles::kGap;
-    }
   }
 }
 

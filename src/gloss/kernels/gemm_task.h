@@ -1,9 +1,12 @@
-// What one task of a float product is told: shared by the dispatch (gemm.cc) and the kernels (gemm-inl.h).
+// What one task of a matrix product is told: shared by the dispatch (gemm_run.cc), the kernels (gemm-inl.h)
+// and the other backend.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
-#include "gloss/kernels/gemm.h"
+#include "gloss/kernels/epilogue.h"
 
 namespace gloss::kernels {
 
@@ -11,16 +14,26 @@ namespace gloss::kernels {
 inline constexpr int64_t kChain = 1024;
 // Rows of C that one register tile holds at most (6 rows x 4 vectors fill 32 registers, 6 x 2 fill 16).
 inline constexpr int64_t kTileRows = 6;
+// Of AVX-512: vectors of a panel, and panels computed together for one or two rows, which have too few chains
+// in one panel to hide the latency of an addition.
+inline constexpr int kWideVectors = 4, kWidePanels = 2;
 // Rows of A that stay in the second-level cache while panels of B pass: 96 x 1,024 floats are 384 KB.
 inline constexpr int64_t kBlockRows = 16 * kTileRows;
 
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr int64_t multiple(int64_t a, int64_t step) {
+  return ceil_div(a, step) * step;
+}
+
 // B is cut into panels of panel_width() columns; a panel holds its k rows one after another. The last one
 // is as narrow as whole vectors allow, its spare columns are zero.
-struct FloatProduct {
+struct Product {
   Matrix<const float> a, b;
   Transpose ta = Transpose::no, tb = Transpose::no;
-  const float* panels = nullptr;  // all of B packed before; b is not read then
-  Matrix<float> c;                // [M, N]
+  const std::byte* panels = nullptr;  // all of B packed before; b is not read then
+  Matrix<float> c;                    // [M, N]
   int64_t k = 0;
   Accumulate accumulate = Accumulate::no;
   Epilogue<float> epilogue;
@@ -30,5 +43,38 @@ struct FloatProduct {
 struct Block {
   int64_t row = 0, rows = 0, col = 0, cols = 0;  // col is a multiple of the panel width
 };
+
+// Rows are dealt to register tiles evenly, 13 as 5 + 4 + 4: a tile of one row would wait for its additions.
+struct RowTiles {
+  explicit RowTiles(int64_t rows)
+      : count(ceil_div(rows, kTileRows)), base(count ? rows / count : 0), more(rows - base * count) {}
+  int64_t count, base, more;
+  int64_t begin(int64_t tile) const { return tile * base + std::min(tile, more); }
+  // Where a tile of k words a row begins in packed rows, in words. The gap keeps tiles, which begin 24 KB
+  // apart, out of each other's cache sets.
+  static constexpr int64_t kGap = 16;
+  int64_t packed(int64_t tile, int64_t k) const { return begin(tile) * k + tile * kGap; }
+};
+
+// A word of A holds the k of one step; a step of B is a row of its panel.
+inline constexpr int64_t kWordBytes = 4;
+
+// What one register tile multiplies. Strides are in bytes.
+struct TileInput {
+  const std::byte* a = nullptr;
+  int64_t a_stride = 0;  // between rows of C; unused when A is packed
+  const std::byte* b = nullptr;
+  int64_t b_stride = 0;      // between steps
+  int64_t panel_stride = 0;  // between panels computed together
+  int64_t steps = 0;
+};
+// out [rows, columns] = sums over all steps, each from zero; `out_stride` counts elements.
+template <class Sum>
+using TileFunction = void (*)(const TileInput& in, Sum* out, int64_t out_stride);
+
+template <class T>
+const std::byte* bytes(const T* p) {
+  return reinterpret_cast<const std::byte*>(p);
+}
 
 }  // namespace gloss::kernels
