@@ -51,8 +51,11 @@ RelativeBias<T>::RelativeBias(ParameterSet<T>& parameters, const std::string& pr
   validate(buckets);
   require(heads > 0 && d_model > 0, "relative positions need heads and d_model above 0, not {} and {}", heads,
           d_model);
-  weight_ = &parameters.matrix(prefix + "relative_attention_bias.weight", buckets.count, heads,
-                               Init::normal(1 / std::sqrt(static_cast<double>(d_model))));
+  autograd::Parameter<T>& weight =
+      parameters.matrix(prefix + "relative_attention_bias.weight", buckets.count, heads,
+                        Init::normal(1 / std::sqrt(static_cast<double>(d_model))));
+  weight.multiplies = false;
+  weight_ = &weight;
   for (int64_t d = 0; d <= buckets.max_distance; ++d) {
     before_.push_back(static_cast<int32_t>(relative_position_bucket(-d, causal, buckets)));
     behind_.push_back(static_cast<int32_t>(relative_position_bucket(d, causal, buckets)));

@@ -13,6 +13,14 @@ constexpr int64_t round_up(int64_t n) {
   return (n + 15) / 16 * 16;
 }
 
+void pack_one(Parameter<float>& parameter, const Tensor<float>& value) {
+  const int64_t split = parameter.split > 0 ? parameter.split : value.rows();
+  parameter.packed = kernels::pack(kernels::matrix(value.slice_rows(0, split)));
+  if (parameter.split > 0)
+    parameter.packed_rest = kernels::pack(kernels::matrix(value.slice_rows(split, value.rows() - split)));
+}
+void pack_one(Parameter<double>&, const Tensor<double>&) {}  // gradient checks multiply plain numbers
+
 double dot(const double* a, const double* b, int64_t n) {
   std::array<double, 8> sums{};  // apart, so that additions need not wait for each other
   int64_t i = 0;
@@ -47,6 +55,21 @@ Init Init::xavier(int64_t out, int64_t in, double gain) {
 }
 
 template <class T>
+void Parameter<T>::copy_rows(int64_t begin, const Tensor<T>& out) const {
+  if (value.has_numbers()) {
+    std::ranges::copy(value.slice_rows(begin, out.rows()).values(), out.data());
+    return;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    for (int64_t i = 0; i < out.rows(); ++i) {
+      const int64_t row = begin + i;
+      const bool rest = split > 0 && row >= split;
+      kernels::unpack_row(rest ? packed_rest : packed, rest ? row - split : row, out.row(i));
+    }
+  }
+}
+
+template <class T>
 Parameter<T>& ParameterSet<T>::declare(std::vector<Part> parts, int64_t cols) {
   require(values_.empty(), "parameters are declared before they are allocated");
   int64_t rows = 0;
@@ -58,18 +81,20 @@ Parameter<T>& ParameterSet<T>::declare(std::vector<Part> parts, int64_t cols) {
 }
 
 template <class T>
-int64_t ParameterSet<T>::block_size() const {
+void ParameterSet<T>::allocate(Arena& arena, Holding holding) {
+  const auto in_block = [&](size_t i) {
+    return holding == Holding::numbers || shapes_[i].rank() == 1 || !parameters_[i].multiplies;
+  };
   int64_t size = 0;
-  for (const Shape& shape : shapes_) size += round_up(shape.size());
-  return size;
-}
-
-template <class T>
-void ParameterSet<T>::allocate(Arena& arena) {
-  values_ = Tensor<T>::zeros(arena, {block_size()});
-  const Tensor<T> column = values_.reshaped({values_.size(), 1});
+  for (size_t i = 0; i < parameters_.size(); ++i) size += in_block(i) ? round_up(shapes_[i].size()) : 0;
+  values_ = Tensor<T>::zeros(arena, {size});
+  const Tensor<T> column = values_.reshaped({size, 1});
   int64_t at = 0;
   for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!in_block(i)) {
+      parameters_[i].value = Tensor<T>::shape_only(shapes_[i]);
+      continue;
+    }
     parameters_[i].value = column.slice_rows(at, shapes_[i].size()).reshaped(shapes_[i]);
     at += round_up(shapes_[i].size());
   }
@@ -77,28 +102,45 @@ void ParameterSet<T>::allocate(Arena& arena) {
 
 template <class T>
 void ParameterSet<T>::allocate_gradients(Arena& arena) {
-  gradients_ = Tensor<T>::zeros(arena, {block_size()});
+  gradients_ = Tensor<T>::zeros(arena, {values_.size()});
   const Tensor<T> column = gradients_.reshaped({gradients_.size(), 1});
-  int64_t at = 0;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    parameters_[i].gradient = column.slice_rows(at, shapes_[i].size()).reshaped(shapes_[i]);
-    at += round_up(shapes_[i].size());
+  for (Parameter<T>& parameter : parameters_) {
+    require(parameter.value.has_numbers(), "packed weights cannot be trained: load them as numbers");
+    const int64_t at = parameter.value.data() - values_.data();
+    parameter.gradient = column.slice_rows(at, parameter.value.size()).reshaped(parameter.value.shape());
+  }
+}
+
+template <class T>
+void ParameterSet<T>::each_part_of(const Parameter<T>& parameter, const Tensor<T>& value,
+                                   const std::function<void(const std::string&, const Tensor<T>&)>& visit) {
+  const bool vector = value.shape().rank() == 1;
+  const Tensor<T> rows = vector ? value.reshaped({value.size(), 1}) : value;
+  int64_t begin = 0;
+  for (const Part& part : parameter.parts) {
+    const Tensor<T> slice = rows.slice_rows(begin, part.rows);
+    visit(part.name, vector ? slice.reshaped({part.rows}) : slice);
+    begin += part.rows;
   }
 }
 
 template <class T>
 void ParameterSet<T>::each_part(
     const std::function<void(const std::string& name, const Tensor<T>& value)>& visit) const {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Parameter<T>& parameter = parameters_[i];
-    const bool vector = shapes_[i].rank() == 1;
-    const Tensor<T> rows = vector ? parameter.value.reshaped({parameter.value.size(), 1}) : parameter.value;
-    int64_t begin = 0;
-    for (const Part& part : parameter.parts) {
-      const Tensor<T> slice = rows.slice_rows(begin, part.rows);
-      visit(part.name, vector ? slice.reshaped({part.rows}) : slice);
-      begin += part.rows;
+  for (const Parameter<T>& parameter : parameters_) each_part_of(parameter, parameter.value, visit);
+}
+
+template <class T>
+void ParameterSet<T>::load(const std::function<void(const std::string& name, const Tensor<T>& into)>& read) {
+  for (Parameter<T>& parameter : parameters_) {
+    if (parameter.value.has_numbers()) {
+      each_part_of(parameter, parameter.value, read);
+      continue;
     }
+    Arena one;  // gives its memory back
+    const Tensor<T> numbers(one, parameter.value.shape());
+    each_part_of(parameter, numbers, read);
+    pack_one(parameter, numbers);
   }
 }
 
@@ -143,16 +185,9 @@ void ParameterSet<T>::initialise(uint64_t seed) {
 
 template <class T>
 void ParameterSet<T>::pack() {
-  if constexpr (std::is_same_v<T, float>) {
-    for (Parameter<float>& parameter : parameters_) {
-      if (parameter.value.shape().rank() != 2) continue;
-      const Tensor<float>& value = parameter.value;
-      const int64_t split = parameter.split > 0 ? parameter.split : value.rows();
-      parameter.packed = kernels::pack(kernels::matrix(value.slice_rows(0, split)));
-      if (parameter.split > 0) {
-        parameter.packed_rest = kernels::pack(kernels::matrix(value.slice_rows(split, value.rows() - split)));
-      }
-    }
+  for (Parameter<T>& parameter : parameters_) {
+    const bool matrix = parameter.value.shape().rank() == 2 && parameter.multiplies;
+    if (matrix && parameter.value.has_numbers()) pack_one(parameter, parameter.value);
   }
 }
 
@@ -163,6 +198,8 @@ int64_t ParameterSet<T>::count() const {
   return n;
 }
 
+template struct Parameter<float>;
+template struct Parameter<double>;
 template class ParameterSet<float>;
 template class ParameterSet<double>;
 

@@ -42,7 +42,7 @@ struct Part {
 template <class T>
 struct Parameter {
   std::vector<Part> parts;
-  Tensor<T> value;
+  Tensor<T> value;               // a shape without numbers where only `packed` holds them
   Tensor<T> gradient;            // empty unless training
   kernels::PackedMatrix packed;  // of `value`, when it only translates; float only
   // Where above 0, the rows from here on are a product of their own: `packed` holds those before, packed_rest
@@ -50,7 +50,16 @@ struct Parameter {
   int64_t split = 0;
   kernels::PackedMatrix packed_rest;
   int64_t frozen_row = -1;  // a row that stays zero and gets no gradient: the start symbol's embedding
+  bool multiplies =
+      true;  // whether a matrix is the right side of products or a table of rows, and can be packed
+
+  // Rows [begin, begin + out.rows()) of the matrix, from wherever they are held.
+  void copy_rows(int64_t begin, const Tensor<T>& out) const;
 };
+
+// How a model's weights are held: as numbers to train, read and save, or laid out for products only, which is
+// all that translating needs.
+enum class Holding : uint8_t { numbers, packed };
 
 // All parameters of a model in the order of their declaration.
 template <class T>
@@ -65,26 +74,33 @@ class ParameterSet {
     return declare({{std::move(name), size, init}}, 0);
   }
 
-  // Gives every parameter its place in one block of zeros. Declarations end here.
-  void allocate(Arena& arena);
+  // Gives every parameter its place in one block of zeros. Declarations end here. With Holding::packed,
+  // matrices that multiply get none: they wait for load().
+  void allocate(Arena& arena, Holding holding = Holding::numbers);
+  // Calls read(name, tensor) for every named part, to fill the tensor. With Holding::packed a matrix is
+  // packed as soon as its parts are read, so that besides the packed ones the numbers of one matrix exist at
+  // a time.
+  void load(const std::function<void(const std::string& name, const Tensor<T>& into)>& read);
   // Sets the initial values.
   void initialise(uint64_t seed);
   // Room for gradients (zeros), needed before training.
   void allocate_gradients(Arena& arena);
-  // Packs every matrix for products, once, before translating. Values must not change afterwards.
+  // Packs every matrix that has its numbers for products, once. Values must not change afterwards.
   void pack();
 
   std::span<T> values() const { return values_.values(); }
   std::span<T> gradients() const { return gradients_.values(); }
   int64_t count() const;  // numbers, without the padding between parameters
 
-  // Calls visit(name, tensor) for every named part, in order of declaration; tensors share the block.
+  // Calls visit(name, tensor) for every named part, in order of declaration; tensors share the block, or are
+  // shapes without numbers.
   void each_part(const std::function<void(const std::string& name, const Tensor<T>& value)>& visit) const;
   std::deque<Parameter<T>>& all() { return parameters_; }
   const std::deque<Parameter<T>>& all() const { return parameters_; }
 
  private:
-  int64_t block_size() const;
+  static void each_part_of(const Parameter<T>& parameter, const Tensor<T>& value,
+                           const std::function<void(const std::string& name, const Tensor<T>& value)>& visit);
   std::deque<Parameter<T>> parameters_;  // a deque, because modules keep references
   std::deque<Shape> shapes_;
   Tensor<T> values_, gradients_;

@@ -41,6 +41,11 @@ Var<T> Tape<T>::use_rows(const Parameter<T>& parameter, int64_t begin, int64_t c
     if (vector) return whole.reshaped({whole.size(), 1}).slice_rows(begin, count).reshaped({count});
     return whole.slice_rows(begin, count);
   };
+  if (!parameter.value.has_numbers()) {  // rows of a packed matrix, which cannot be multiplied by themselves
+    const Tensor<T> rows = allocate({count, parameter.value.cols()});
+    parameter.copy_rows(begin, rows);
+    return Var<T>(rows);
+  }
   Var<T> var(part(parameter.value));
   if (parameter.gradient) var.node_ = parameter_node(var.value_, part(parameter.gradient));
   return var;

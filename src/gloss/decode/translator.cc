@@ -148,11 +148,11 @@ class Workers {
 }  // namespace
 
 Translator::Translator(const std::filesystem::path& folder)
-    : model_(models::load_model(folder, arena_)), tokenizer_(text::Tokenizer::load(folder)) {
+    : model_(models::load_model(folder, arena_, autograd::Holding::packed)),
+      tokenizer_(text::Tokenizer::load(folder)) {
   tokenizer_.require_fits(model_->source_vocabulary(), model_->target_vocabulary(), model_->symbols().end,
                           folder);
   own_end_ = own_end_of(folder, *model_);
-  model_->parameters().pack();
 }
 
 void Translator::translate(const LineSource& source, const TranslateOptions& options,

@@ -36,11 +36,11 @@ KeptNumbers numbers_of(const RnnSearchConfig& config) {
   return {source + target, 512 * v + v * l};
 }
 
-std::unique_ptr<Model> model_of(const RnnSearchConfig& config, Arena& arena) {
-  return std::make_unique<RnnSearchModel>(config, arena);
+std::unique_ptr<Model> model_of(const RnnSearchConfig& config, Arena& arena, autograd::Holding holding) {
+  return std::make_unique<RnnSearchModel>(config, arena, holding);
 }
-std::unique_ptr<Model> model_of(const TransformerConfig& config, Arena& arena) {
-  return std::make_unique<TransformerModel>(config, arena);
+std::unique_ptr<Model> model_of(const TransformerConfig& config, Arena& arena, autograd::Holding holding) {
+  return std::make_unique<TransformerModel>(config, arena, holding);
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ KeptNumbers kept_numbers(const ModelConfig& config) {
   return std::visit([](const auto& own) { return numbers_of(own); }, config);
 }
 
-std::unique_ptr<Model> make_model(const ModelConfig& config, Arena& arena) {
-  return std::visit([&](const auto& own) { return model_of(own, arena); }, config);
+std::unique_ptr<Model> make_model(const ModelConfig& config, Arena& arena, autograd::Holding holding) {
+  return std::visit([&](const auto& own) { return model_of(own, arena, holding); }, config);
 }
 
 }  // namespace gloss::models

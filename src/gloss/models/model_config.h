@@ -25,7 +25,8 @@ struct KeptNumbers {
   double per_token = 0, besides = 0;
 };
 KeptNumbers kept_numbers(const ModelConfig& config);
-// A model of zeros.
-std::unique_ptr<Model> make_model(const ModelConfig& config, Arena& arena);
+// A model of zeros, or one that waits for ParameterSet::load.
+std::unique_ptr<Model> make_model(const ModelConfig& config, Arena& arena,
+                                  autograd::Holding holding = autograd::Holding::numbers);
 
 }  // namespace gloss::models

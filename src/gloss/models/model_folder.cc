@@ -95,7 +95,7 @@ void require_count(const io::SafetensorsFile& file, int64_t expected) {
 void load_tensors(const io::SafetensorsFile& file, autograd::ParameterSet<float>& parameters) {
   const fs::path& path = file.path();
   std::set<std::string> used;
-  parameters.each_part([&](const std::string& name, const Tensor<float>& value) {
+  parameters.load([&](const std::string& name, const Tensor<float>& value) {
     require(file.has(name), "{}: tensor '{}' is missing, though config.json asks for it", path.string(),
             name);
     const std::vector<int64_t> expected = file_shape(name, value);
@@ -151,7 +151,7 @@ nlohmann::ordered_json generation_json(const Model& model) {
 
 }  // namespace
 
-std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena) {
+std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena, autograd::Holding holding) {
   require(io::exists(folder), "there is no model folder {}: check the path", io::shown(folder));
   require(io::is_folder(folder), "{} is a file, but a model folder is expected: name the folder it is in",
           io::shown(folder));
@@ -166,7 +166,7 @@ std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena) {
   const auto file = io::SafetensorsFile::open(folder / "model.safetensors");
   require_count(file, parameter_count(config));
   std::visit([&](auto& own) { adapt(own, file, arena); }, config);
-  auto model = make_model(config, arena);
+  auto model = make_model(config, arena, holding);
   load_tensors(file, model->parameters());
   return model;
 }

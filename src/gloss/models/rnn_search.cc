@@ -128,7 +128,8 @@ class WeightRecord {
 }  // namespace
 
 template <class T>
-RnnSearch<T>::RnnSearch(const RnnSearchConfig& config, Arena& arena) : config_(config) {
+RnnSearch<T>::RnnSearch(const RnnSearchConfig& config, Arena& arena, autograd::Holding holding)
+    : config_(config) {
   validate(config);
   const int64_t e = config.embedding, h = config.hidden, l = config.maxout;
   const auto table = [&](const char* name, int64_t rows, int64_t width) {
@@ -165,7 +166,7 @@ RnnSearch<T>::RnnSearch(const RnnSearchConfig& config, Arena& arena) : config_(c
   readout_ = &parameters_.matrix("model.decoder.readout.weight", 2 * l, h + e + 2 * h,
                                  Init::xavier(2 * l, h + e + 2 * h));
   readout_bias_ = &parameters_.vector("model.decoder.readout.bias", 2 * l, Init::zeros());
-  parameters_.allocate(arena);
+  parameters_.allocate(arena, holding);
 }
 
 template <class T>

@@ -22,7 +22,8 @@ template <class T>
 class RnnSearch {
  public:
   // Declares and allocates the parameters (zeros; initialise or load them).
-  RnnSearch(const RnnSearchConfig& config, Arena& arena);
+  RnnSearch(const RnnSearchConfig& config, Arena& arena,
+            autograd::Holding holding = autograd::Holding::numbers);
   RnnSearch(const RnnSearch&) = delete;
   RnnSearch& operator=(const RnnSearch&) = delete;
 

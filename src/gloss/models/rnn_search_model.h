@@ -10,7 +10,9 @@ namespace gloss::models {
 
 class RnnSearchModel final : public Model {
  public:
-  RnnSearchModel(const RnnSearchConfig& config, Arena& arena) : network_(config, arena) {}
+  RnnSearchModel(const RnnSearchConfig& config, Arena& arena,
+                 autograd::Holding holding = autograd::Holding::numbers)
+      : network_(config, arena, holding) {}
 
   const RnnSearch<float>& network() const { return network_; }
 

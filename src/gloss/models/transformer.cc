@@ -55,7 +55,8 @@ Var<T> recorded(AttentionRecord<T>* record, AttentionKind kind, int64_t layer, F
 }  // namespace
 
 template <class T>
-Transformer<T>::Transformer(const TransformerConfig& config, Arena& arena) : config_(config) {
+Transformer<T>::Transformer(const TransformerConfig& config, Arena& arena, autograd::Holding holding)
+    : config_(config) {
   validate(config);
   const int64_t d = config.d_model;
   const Init embedding = Init::normal(1 / std::sqrt(static_cast<double>(d)));
@@ -109,7 +110,7 @@ Transformer<T>::Transformer(const TransformerConfig& config, Arena& arena) : con
     encoder_norm_ = declare_norm("model.encoder.layer_norm.");
     decoder_norm_ = declare_norm("model.decoder.layer_norm.");
   }
-  parameters_.allocate(arena);
+  parameters_.allocate(arena, holding);
   if (nn::is_sinusoidal(config.positions))
     positions_ = nn::sinusoidal_positions<T>(arena, 0, kPositions, d, config.positions);
 }

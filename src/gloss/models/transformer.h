@@ -21,7 +21,8 @@ template <class T>
 class Transformer {
  public:
   // Declares and allocates the parameters (zeros; initialise or load them).
-  Transformer(const TransformerConfig& config, Arena& arena);
+  Transformer(const TransformerConfig& config, Arena& arena,
+              autograd::Holding holding = autograd::Holding::numbers);
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
 

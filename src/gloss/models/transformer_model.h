@@ -11,7 +11,9 @@ namespace gloss::models {
 
 class TransformerModel final : public Model {
  public:
-  TransformerModel(const TransformerConfig& config, Arena& arena) : transformer_(config, arena) {}
+  TransformerModel(const TransformerConfig& config, Arena& arena,
+                   autograd::Holding holding = autograd::Holding::numbers)
+      : transformer_(config, arena, holding) {}
 
   const Transformer<float>& transformer() const { return transformer_; }
 

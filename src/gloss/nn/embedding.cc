@@ -30,8 +30,21 @@ Var<T> embed(Tape<T>& tape, const Var<T>& table, std::span<const int32_t> ids, d
   const Tensor<T> y = tape.allocate({static_cast<int64_t>(ids.size()), table.cols()});
   const auto rows =
       positions.rows ? kernels::Matrix<const T>(matrix(positions.rows)) : kernels::Matrix<const T>{};
-  kernels::embed_forward<T>(tape.pool(), matrix(table.value()), ids, static_cast<T>(scale), rows,
-                            positions.position_of, dropout, matrix(y));
+  const auto run = [&](const Tensor<T>& from, std::span<const int32_t> row_of) {
+    kernels::embed_forward<T>(tape.pool(), matrix(from), row_of, static_cast<T>(scale), rows,
+                              positions.position_of, dropout, matrix(y));
+  };
+  if (table.value().has_numbers()) {
+    run(table.value(), ids);
+  } else {  // a table that is packed as the output layer: its rows are scattered there
+    const Tensor<T> gathered = tape.allocate(y.shape());
+    std::vector<int32_t> in_order(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      table.parameter()->copy_rows(ids[i], gathered.slice_rows(static_cast<int64_t>(i), 1));
+      in_order[i] = static_cast<int32_t>(i);
+    }
+    run(gathered, in_order);
+  }
   return tape.record(y, {&table}, [&] {
     return [table = table.place(), kept = std::vector<int32_t>(ids.begin(), ids.end()), scale, dropout,
             frozen_row](Tape<T>& t, const Tensor<T>& dy) {

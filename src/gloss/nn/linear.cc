@@ -3,7 +3,6 @@
 #include <type_traits>
 
 #include "gloss/kernels/elementwise.h"
-#include "gloss/kernels/gemm.h"
 
 namespace gloss::nn {
 
@@ -14,6 +13,19 @@ using kernels::Accumulate;
 using kernels::Activation;
 using kernels::matrix;
 using kernels::Transpose;
+
+template <class T>
+void multiply(Tape<T>& tape, kernels::Matrix<const T> x, const Var<T>& weight, kernels::Matrix<T> y,
+              const kernels::Epilogue<T>& epilogue) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (weight.parameter() && weight.parameter()->packed) {
+      kernels::gemm_packed(tape.pool(), x, weight.parameter()->packed, y, Accumulate::no, epilogue);
+      return;
+    }
+  }
+  kernels::gemm<T>(tape.pool(), x, Transpose::no, matrix(weight.value()), Transpose::yes, y, Accumulate::no,
+                   epilogue);
+}
 
 template <class T>
 Var<T> linear(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>& bias,
@@ -32,18 +44,7 @@ Var<T> linear(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>
   epilogue.activation = activation;
   if (keep_sum) epilogue.pre_activation = matrix(sum);
 
-  bool done = false;
-  if constexpr (std::is_same_v<T, float>) {
-    if (weight.parameter() && weight.parameter()->packed) {
-      kernels::gemm_packed(tape.pool(), matrix(x.value()), weight.parameter()->packed, matrix(y),
-                           Accumulate::no, epilogue);
-      done = true;
-    }
-  }
-  if (!done) {
-    kernels::gemm(tape.pool(), matrix(x.value()), Transpose::no, matrix(weight.value()), Transpose::yes,
-                  matrix(y), Accumulate::no, epilogue);
-  }
+  multiply<T>(tape, matrix(x.value()), weight, matrix(y), epilogue);
   return tape.record(y, {&x, &weight, &bias}, [&] {
     const bool keep_result = activation == Activation::relu || activation == Activation::tanh;
     const Tensor<T> kept = keep_sum ? sum : keep_result ? y : Tensor<T>();
@@ -68,6 +69,10 @@ Var<T> linear(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>
   });
 }
 
+template void multiply(Tape<float>&, kernels::Matrix<const float>, const Var<float>&, kernels::Matrix<float>,
+                       const kernels::Epilogue<float>&);
+template void multiply(Tape<double>&, kernels::Matrix<const double>, const Var<double>&,
+                       kernels::Matrix<double>, const kernels::Epilogue<double>&);
 template Var<float> linear(Tape<float>&, const Var<float>&, const Var<float>&, const Var<float>&, Activation);
 template Var<double> linear(Tape<double>&, const Var<double>&, const Var<double>&, const Var<double>&,
                             Activation);

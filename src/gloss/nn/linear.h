@@ -2,8 +2,15 @@
 #pragma once
 
 #include "gloss/autograd/tape.h"
+#include "gloss/kernels/gemm.h"
 
 namespace gloss::nn {
+
+// y [n, out] = f(x [n, in] W^T + b), without a trace on the tape: by the packed weights where the parameter
+// has them.
+template <class T>
+void multiply(autograd::Tape<T>& tape, kernels::Matrix<const T> x, const autograd::Var<T>& weight,
+              kernels::Matrix<T> y, const kernels::Epilogue<T>& epilogue);
 
 // x [n, in], weight [out, in], bias [out] or empty -> [n, out]. Backward keeps x and, for ReLU and tanh, the
 // result; for swish and GELU the sum before the activation. dX = dS W, dW = dS^T X, db = column sums of dS,

@@ -6,6 +6,7 @@
 
 #include "gloss/kernels/elementwise.h"
 #include "gloss/kernels/gemm.h"
+#include "gloss/nn/linear.h"
 
 namespace gloss::nn {
 
@@ -43,8 +44,7 @@ void each_block(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t count = std::min(kBlock, n - begin);
     const Matrix<T> logits{room.data(), count, symbols, symbols};
-    kernels::gemm(tape.pool(), matrix(x.value().slice_rows(begin, count)), Transpose::no,
-                  matrix(weight.value()), Transpose::yes, logits, Accumulate::no, epilogue);
+    multiply<T>(tape, matrix(x.value().slice_rows(begin, count)), weight, logits, epilogue);
     run(begin, targets.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)), logits);
   }
 }

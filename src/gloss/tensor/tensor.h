@@ -58,7 +58,15 @@ class Tensor {
     return tensor;
   }
 
+  // A shape without numbers: they are held elsewhere in another form.
+  static Tensor shape_only(Shape shape) {
+    Tensor tensor;
+    tensor.shape_ = shape;
+    return tensor;
+  }
+
   bool empty() const { return shape_.rank() == 0; }  // holds no tensor at all; [0, 5] is not empty
+  bool has_numbers() const { return data_ != nullptr || size() == 0; }
   explicit operator bool() const { return !empty(); }
   const Shape& shape() const { return shape_; }
   int64_t size() const { return shape_.size(); }
@@ -83,7 +91,7 @@ class Tensor {
     require(begin >= 0 && count >= 0 && begin + count <= rows(),
             "rows {}..{} are outside a tensor of {} rows", begin, begin + count, rows());
     Tensor view = *this;
-    view.data_ += begin * cols();
+    if (data_) view.data_ += begin * cols();
     view.shape_ = Shape{count, cols()};
     return view;
   }
