@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "gloss/base/error.h"
 #include "gloss/kernels/gemm_float-inl.h"
+#include "gloss/kernels/gemm_rounded-inl.h"
 #include "gloss/kernels/scratch.h"
 
 #if defined(GLOSS_KERNELS_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -139,7 +141,19 @@ void compute_block_in(const Product& p, const Block& block) {
 }
 
 void compute_block(const Product& p, const Block& block) {
-  compute_block_in<FloatNumbers>(p, block);
+  switch (p.precision) {
+    case Precision::float32:
+      return compute_block_in<FloatNumbers>(p, block);
+    case Precision::bfloat16:
+#if HWY_TARGET == HWY_AVX3
+      return compute_block_in<Bf16Numbers>(p, block);
+#else
+      break;
+#endif
+    case Precision::int8:
+      break;
+  }
+  fail("{} has no kernel for products in {}", hwy::TargetName(HWY_TARGET), precision_name(p.precision));
 }
 
 }  // namespace

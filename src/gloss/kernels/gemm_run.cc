@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include "gloss/kernels/gemm-inl.h"
+#include "gloss/kernels/gemm_bf16.h"
 #include "gloss/kernels/gemm_run.h"
 
 #if HWY_ONCE
@@ -18,13 +19,20 @@ HWY_EXPORT(finish_parts);
 HWY_EXPORT(finish_rows);
 HWY_EXPORT(panel_width);
 
-// Waking a thread costs about 10 us, so a product that one core finishes in less than 25 us stays on it:
-// at 100 floating-point operations and 30 bytes of B a nanosecond.
+// What one core does in a nanosecond at least: operations of the precision (twice the multiplications), and
+// bytes of B that come from outside its own caches.
+double operations_a_nanosecond(Precision precision) {
+  return precision == Precision::bfloat16 ? 200 : 100;
+}
+constexpr double kBytesANanosecond = 30;
+
+// Waking a thread costs about 10 us, so a product that one core finishes in less than 25 us stays on it.
 bool worth_waking(const Product& p) {
-  const double multiplications =
-      static_cast<double>(p.c.rows) * static_cast<double>(p.c.cols) * static_cast<double>(p.k);
-  const double bytes = 4.0 * static_cast<double>(p.c.cols) * static_cast<double>(p.k);
-  return 2 * multiplications / 100 + bytes / 30 > 25000;
+  const double numbers_of_b = static_cast<double>(p.c.cols) * static_cast<double>(p.k);
+  const double operations = 2 * static_cast<double>(p.c.rows) * numbers_of_b;
+  const double number_bytes = p.panels && p.precision == Precision::bfloat16 ? 2 : 4;
+  return operations / operations_a_nanosecond(p.precision) + number_bytes * numbers_of_b / kBytesANanosecond >
+         25000;
 }
 
 // How C is cut into blocks, one a task. The cut never changes a result: it may depend on threads.
@@ -90,6 +98,9 @@ void run_chains_apart(const Product& p, ThreadPool& pool, int64_t panel) {
                                     : Matrix<const float>{p.b.row(k), part.k, n, p.b.stride};
     part.ta = p.ta;
     part.tb = p.tb;
+    part.precision = p.precision;
+    if (p.words) part.words = p.words + k / kBf16PerStep * kWordBytes;
+    part.words_stride = p.words_stride;
     part.c = {parts.data() + chain * m * n, m, n, n};
     run_block(part, cut, task % blocks);
   });
@@ -98,16 +109,56 @@ void run_chains_apart(const Product& p, ThreadPool& pool, int64_t panel) {
   });
 }
 
-}  // namespace
-
-void run_own(ThreadPool* pool, const Product& p) {
-  if (p.c.rows == 0 || p.c.cols == 0) return;
-  const int threads = pool && worth_waking(p) ? pool->threads() : 1;
+void run_cut(ThreadPool* pool, const Product& p, int threads) {
   const int64_t panel = HWY_DYNAMIC_DISPATCH(panel_width)();
   if (chains_apart(p, threads)) return run_chains_apart(p, *pool, panel);
   const Cut cut = cut_product(p, threads, panel);
   for_tasks(threads > 1 ? pool : nullptr, cut.tasks_down * cut.tasks_across,
             [&](int64_t task) { run_block(p, cut, task); });
+}
+
+// Rows [row, row + rows) of a product whose A is not transposed.
+Product rows_of(const Product& p, int64_t row, int64_t count) {
+  Product part = p;
+  part.a = rows(p.a, row, count);
+  part.c = rows(p.c, row, count);
+  if (p.epilogue.pre_activation.data)
+    part.epilogue.pre_activation = rows(p.epilogue.pre_activation, row, count);
+  return part;
+}
+
+// Rounds the rows of A once, whatever the number of blocks that read them; about 16 MB at a time.
+void run_rounded(ThreadPool* pool, const Product& p, int threads) {
+  // The spare cache line keeps rows out of each other's cache sets.
+  const int64_t stride = multiple(ceil_div(p.k, kBf16PerStep) * kWordBytes, 64) + 64;
+  const int64_t most = multiple(std::max<int64_t>((16 << 20) / stride, kBlockRows), kBlockRows);
+  const int64_t parts = ceil_div(p.c.rows, most), step = multiple(ceil_div(p.c.rows, parts), kTileRows);
+  const Scratch<std::byte> words(std::min(step, p.c.rows) * stride);
+  for (int64_t row = 0; row < p.c.rows; row += step) {
+    Product part = rows_of(p, row, std::min(step, p.c.rows - row));
+    part.words = words.data();
+    part.words_stride = stride;
+    // A thread reads some 10 bytes a nanosecond, so that fewer than 64 K numbers wake nobody.
+    const bool many = threads > 1 && part.c.rows * p.k > 1 << 16;
+    const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(p.k, 1));
+    for_tasks(many ? pool : nullptr, ceil_div(part.c.rows, grain), [&](int64_t task) {
+      const int64_t end = std::min(part.c.rows, (task + 1) * grain);
+      for (int64_t i = task * grain; i < end; ++i) bf16_round(part.a.row(i), p.k, words.data() + i * stride);
+    });
+    run_cut(pool, part, threads);
+  }
+}
+
+}  // namespace
+
+void run_own(ThreadPool* pool, const Product& p) {
+  if (p.c.rows == 0 || p.c.cols == 0) return;
+  const int threads = pool && worth_waking(p) ? pool->threads() : 1;
+  if (p.precision != Precision::float32 && p.ta == Transpose::no) {
+    run_rounded(pool, p, threads);
+  } else {
+    run_cut(pool, p, threads);
+  }
 }
 
 // oneDNN computes plain sums of up to 256 rows a task into scratch, and our way out does the rest.

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "gloss/kernels/epilogue.h"
+#include "gloss/kernels/precision.h"
 
 namespace gloss::kernels {
 
@@ -30,8 +31,12 @@ constexpr int64_t multiple(int64_t a, int64_t step) {
 // B is cut into panels of panel_width() columns; a panel holds its k rows one after another. The last one
 // is as narrow as whole vectors allow, its spare columns are zero.
 struct Product {
+  Precision precision = Precision::float32;
   Matrix<const float> a, b;
   Transpose ta = Transpose::no, tb = Transpose::no;
+  // Rows of an A that is not transposed in words of the precision; float32 reads A itself.
+  const std::byte* words = nullptr;
+  int64_t words_stride = 0;           // bytes
   const std::byte* panels = nullptr;  // all of B packed before; b is not read then
   Matrix<float> c;                    // [M, N]
   int64_t k = 0;

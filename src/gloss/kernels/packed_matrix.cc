@@ -30,11 +30,13 @@ HWY_AFTER_NAMESPACE();
 #include <hwy/aligned_allocator.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
 #include "gloss/base/error.h"
 #include "gloss/kernels/gemm.h"
+#include "gloss/kernels/gemm_bf16.h"
 #include "gloss/kernels/gemm_onednn.h"
 #include "gloss/kernels/gemm_run.h"
 
@@ -67,6 +69,7 @@ struct PanelLayout {
 
 struct PackedMatrix::Body {
   Isa isa = Isa::ssse3;
+  Precision precision = Precision::float32;
   PanelLayout layout;
   hwy::AlignedFreeUniquePtr<std::byte[]> panels;  // of our kernel
   OnednnWeightsPointer onednn;                    // the same in oneDNN's layout, or null
@@ -82,25 +85,42 @@ size_t PackedMatrix::bytes() const {
   if (!body_) return 0;
   return static_cast<size_t>(body_->layout.bytes()) + (body_->onednn ? bytes_of(*body_->onednn) : 0);
 }
+Precision PackedMatrix::precision() const {
+  return body_ ? body_->precision : Precision::float32;
+}
 Isa PackedMatrix::isa() const {
   return body_ ? body_->isa : current_isa();
 }
 
-PackedMatrix pack(Matrix<const float> weights, Transpose stored) {
+PackedMatrix pack(Matrix<const float> weights, Transpose stored, Precision precision) {
+  require_precision(precision);
   auto body = std::make_shared<PackedMatrix::Body>();
   body->isa = current_isa();
-  body->layout.panel = HWY_DYNAMIC_DISPATCH(panel_width)();
-  body->layout.vector = HWY_DYNAMIC_DISPATCH(vector_width)();
-  body->layout.rows = stored == Transpose::yes ? weights.rows : weights.cols;
-  body->layout.cols = stored == Transpose::yes ? weights.cols : weights.rows;
-  // Our own form is there in any case: whether oneDNN serves is asked again for each number of rows.
-  body->panels =
-      hwy::AllocateAligned<std::byte>(static_cast<size_t>(std::max<int64_t>(body->layout.bytes(), 1)));
+  body->precision = precision;
+  PanelLayout& layout = body->layout;
+  layout.panel = HWY_DYNAMIC_DISPATCH(panel_width)();
+  layout.vector = HWY_DYNAMIC_DISPATCH(vector_width)();
+  layout.rows = stored == Transpose::yes ? weights.rows : weights.cols;
+  layout.cols = stored == Transpose::yes ? weights.cols : weights.rows;
+  if (precision == Precision::bfloat16) {
+    layout.per_step = kBf16PerStep;
+    layout.number_bytes = 2;
+  }
+  body->panels = hwy::AllocateAligned<std::byte>(static_cast<size_t>(std::max<int64_t>(layout.bytes(), 1)));
   if (body->panels == nullptr) throw std::bad_alloc();
-  HWY_DYNAMIC_DISPATCH(pack_panels)
-  (weights, stored, body->layout.rows, body->layout.cols, reinterpret_cast<float*>(body->panels.get()));
-  if (gemm_backend() == GemmBackend::onednn && stored == Transpose::yes)
-    body->onednn = pack_for_onednn(weights);
+  if (precision == Precision::bfloat16) {
+    for (int64_t row = 0; row < layout.rows; row += layout.panel) {
+      const int64_t count = std::min(layout.panel, layout.rows - row);
+      bf16_pack_panel(weights, stored, row, count, 0, layout.cols, multiple(count, layout.vector),
+                      body->panels.get() + layout.row(row).first);
+    }
+  } else {
+    HWY_DYNAMIC_DISPATCH(pack_panels)
+    (weights, stored, layout.rows, layout.cols, reinterpret_cast<float*>(body->panels.get()));
+    // Our own form is there in any case: whether oneDNN serves is asked again for each number of rows.
+    if (gemm_backend() == GemmBackend::onednn && stored == Transpose::yes)
+      body->onednn = pack_for_onednn(weights);
+  }
   return PackedMatrix(std::move(body));
 }
 
@@ -113,6 +133,7 @@ void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w,
           isa_name(current_isa()));
   check_shapes<float>(x, Transpose::no, {nullptr, w.rows(), w.cols(), w.cols()}, Transpose::yes, y, epilogue);
   Product p;
+  p.precision = body.precision;
   p.a = x;
   p.panels = body.panels.get();
   p.c = y;
@@ -131,7 +152,15 @@ void unpack_row(const PackedMatrix& w, int64_t row, float* out) {
   const PackedMatrix::Body& body = *w.body();
   const auto [first, stride] = body.layout.row(row);
   const std::byte* from = body.panels.get() + first;
-  for (int64_t k = 0; k < w.cols(); ++k, from += stride) std::memcpy(out + k, from, sizeof(float));
+  if (body.precision == Precision::bfloat16) {
+    for (int64_t k = 0; k < w.cols(); ++k) {
+      uint16_t upper;  // half of a float
+      std::memcpy(&upper, from + k / kBf16PerStep * stride + k % kBf16PerStep * 2, sizeof(upper));
+      out[k] = std::bit_cast<float>(static_cast<uint32_t>(upper) << 16);
+    }
+  } else {
+    for (int64_t k = 0; k < w.cols(); ++k, from += stride) std::memcpy(out + k, from, sizeof(float));
+  }
 }
 
 void unpack_rows(ThreadPool& pool, const PackedMatrix& w, std::span<const int32_t> rows, Matrix<float> out) {

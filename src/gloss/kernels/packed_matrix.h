@@ -11,6 +11,7 @@
 #include "gloss/kernels/epilogue.h"
 #include "gloss/kernels/isa.h"
 #include "gloss/kernels/matrix.h"
+#include "gloss/kernels/precision.h"
 
 namespace gloss::kernels {
 
@@ -21,6 +22,7 @@ class PackedMatrix {
   PackedMatrix() = default;
   int64_t rows() const;  // out
   int64_t cols() const;  // in
+  Precision precision() const;
   size_t bytes() const;  // of the packed numbers
   Isa isa() const;       // what it was packed for; gemm_packed refuses any other
   explicit operator bool() const { return body_ != nullptr; }
@@ -33,11 +35,15 @@ class PackedMatrix {
   std::shared_ptr<const Body> body_;
 };
 // The right side of a product: W stored as [out, in], or with Transpose::no its transpose [in, out], which
-// serves dX = dY W.
-PackedMatrix pack(Matrix<const float> weights, Transpose stored = Transpose::yes);
+// serves dX = dY W. Throws UsageError for a precision that this CPU does not serve.
+PackedMatrix pack(Matrix<const float> weights, Transpose stored = Transpose::yes,
+                  Precision precision = Precision::float32);
 
-// y [M, out] (+)= x [M, in] W^T, bit-equal to gemm with the plain weights. Throws Error if the shapes do
-// not fit, or if the instruction set was changed after packing.
+// y [M, out] (+)= x [M, in] W^T in the precision of W, to which x is rounded. Every row of y depends on its
+// row of x and on W alone. Throws Error if the shapes do not fit, or if the instruction set was changed after
+// packing.
+//
+// float32 and bfloat16: bit-equal to gemm with the plain weights.
 void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w, Matrix<float> y,
                  Accumulate accumulate = Accumulate::no, const Epilogue<float>& epilogue = {});
 

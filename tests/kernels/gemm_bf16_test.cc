@@ -1,0 +1,238 @@
+#include "gloss/kernels/gemm_bf16.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gloss/base/error.h"
+#include "gloss/kernels/packed_matrix.h"
+#include "kernels/bf16_reference.h"
+#include "kernels/gemm_case.h"
+#include "support/isas.h"
+
+namespace gloss::kernels {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+class GemmBf16 : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!precision_served(Precision::bfloat16)) GTEST_SKIP() << "this CPU has no AVX512_BF16";
+  }
+};
+
+PackedMatrix pack_bf16(Matrix<const float> weights, Transpose stored = Transpose::yes) {
+  return pack(weights, stored, Precision::bfloat16);
+}
+
+void run_packed(ThreadPool& pool, const Operands<float>& o) {
+  gemm_packed(pool, o.a.view(), pack_bf16(o.b.view(), o.c.tb), o.out.view(), o.c.accumulate, o.epilogue());
+}
+
+// What came against the double sum of the rounded operands.
+std::optional<std::string> difference_from_rounded(const Operands<float>& o) {
+  round_to_bf16(o.a.view());
+  round_to_bf16(o.b.view());
+  return first_difference(o, o.out.view());
+}
+
+Case case_of(int64_t m, int64_t n, int64_t k, uint64_t seed) {
+  const RandomKey key(seed);
+  Case c{.m = m, .n = n, .k = k};
+  c.tb = key.below(0, 2) ? Transpose::yes : Transpose::no;
+  c.accumulate = key.below(1, 2) ? Accumulate::yes : Accumulate::no;
+  c.bias = key.below(2, 2) != 0;
+  c.keep = key.below(3, 2) != 0;
+  c.activation = static_cast<Activation>(key.below(4, 5));
+  c.slack = static_cast<int64_t>(key.below(5, 30));
+  c.shift = static_cast<int64_t>(key.below(6, 17));
+  return c;
+}
+
+TEST_F(GemmBf16, EqualsThePlainSumOfRoundedOperands) {
+  std::vector<int64_t> depths;
+  for (int64_t k = 0; k <= 70; ++k) depths.push_back(k);
+  for (const int64_t k : {511, 512, 513, 1023, 1024, 1025, 2048, 2051, 4096}) depths.push_back(k);
+  constexpr std::array<int64_t, 11> kWidths{1, 15, 16, 17, 33, 63, 64, 65, 100, 129, 200};
+  constexpr std::array<int64_t, 15> kHeights{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 40, 101};
+  ThreadPool pool(2);
+  uint64_t seed = 0;
+  for (const int64_t k : depths) {
+    for (size_t i = 0; i < 5; ++i, ++seed) {
+      const int64_t m = kHeights[seed % kHeights.size()], n = kWidths[seed * 7 % kWidths.size()];
+      const Operands<float> o(case_of(m, n, k, seed), seed);
+      run_packed(pool, o);
+      ASSERT_TRUE(o.out.surroundings_untouched()) << o.c.text();
+      ASSERT_TRUE(o.pre.surroundings_untouched()) << o.c.text();
+      const auto difference = difference_from_rounded(o);
+      ASSERT_FALSE(difference) << *difference;
+    }
+  }
+}
+
+// Without rounding the numbers differ by far more than the tolerance, so the comparison above can fail.
+TEST_F(GemmBf16, TheComparisonSeesOperandsThatWereNotRounded) {
+  ThreadPool pool(1);
+  const Operands<float> o(Case{.m = 8, .n = 40, .k = 64, .tb = Transpose::yes}, 5);
+  run_packed(pool, o);
+  EXPECT_TRUE(first_difference(o, o.out.view()));
+  gemm_packed(pool, o.a.view(), pack(o.b.view()), o.out.view());
+  EXPECT_TRUE(difference_from_rounded(o));
+}
+
+TEST_F(GemmBf16, RoundsToNearestEvenAndLetsInfinityAndNanPass) {
+  constexpr float kMin = std::numeric_limits<float>::min(), kMax = std::numeric_limits<float>::max();
+  std::vector<float> values{0.0f,       1.0f,       1.00390625f, 1.01171875f,   1.0039063f,   -1.00390625f,
+                            3.1415927f, kMin,       kMin / 2,    -kMin / 4,     kMax,         -kMax,
+                            kInfinity,  -kInfinity, 1e-30f,      3.3895314e38f, 3.3961776e38f};
+  for (uint64_t i = 0; i < 500; ++i)
+    values.push_back(static_cast<float>(std::exp(40 * RandomKey(1).normal(i))));
+  const auto count = static_cast<int64_t>(values.size());
+  const Matrix<float> column{values.data(), count, 1, 1};
+  ThreadPool pool(1);
+
+  const PackedMatrix packed = pack_bf16(column);
+  EXPECT_EQ(packed.precision(), Precision::bfloat16);
+  const float one = 1;
+  std::vector<float> products(values.size());
+  gemm_packed(pool, column, pack_bf16({&one, 1, 1, 1}), {products.data(), count, 1, 1});
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    float unpacked = kNan;
+    unpack_row(packed, i, &unpacked);
+    EXPECT_EQ(unpacked, to_bf16(values[at])) << values[at];
+    EXPECT_EQ(products[at], to_bf16(values[at])) << values[at];
+  }
+  float nan = kNan, unpacked = 0;
+  unpack_row(pack_bf16({&nan, 1, 1, 1}), 0, &unpacked);
+  EXPECT_TRUE(std::isnan(unpacked));
+}
+
+TEST_F(GemmBf16, PackedRowsComeBackRounded) {
+  ThreadPool pool(2);
+  for (const int64_t rows : {1, 15, 17, 64, 65, 130}) {
+    for (const int64_t cols : {0, 1, 2, 3, 31, 32, 33, 65, 600}) {
+      const Operands<float> o(
+          Case{.m = 1, .n = rows, .k = cols, .tb = Transpose::yes, .slack = 3, .shift = 1}, 9);
+      const PackedMatrix packed = pack_bf16(o.b.view());
+      std::vector<int32_t> ids;
+      for (int64_t i = 0; i < rows; ++i) ids.push_back(static_cast<int32_t>(rows - 1 - i));
+      const Guarded<float> got(rows, cols, 1, 1), expected(rows, cols, 0, 0);
+      unpack_rows(pool, packed, ids, got.view());
+      for (int64_t i = 0; i < rows; ++i)
+        std::copy_n(o.b.view().row(rows - 1 - i), cols, expected.view().row(i));
+      round_to_bf16(expected.view());
+      ASSERT_TRUE(same_bits(got.view(), expected.view())) << rows << " x " << cols;
+      ASSERT_TRUE(got.surroundings_untouched());
+      const int64_t steps = (cols + 1) / 2, padded = (rows + 15) / 16 * 16;
+      EXPECT_EQ(packed.bytes(), static_cast<size_t>(padded * steps * 4));
+    }
+  }
+}
+
+TEST_F(GemmBf16, ARowDoesNotDependOnItsCompanyNorOnThreads) {
+  struct Size {
+    int64_t n, k;
+  };
+  for (const Size size : {Size{64, 64}, {200, 65}, {72, 1100}, {5, 33}, {520, 2500}}) {
+    const Case c{.m = 300, .n = size.n, .k = size.k, .tb = Transpose::yes, .bias = true};
+    const Operands<float> o(c, 11);
+    ThreadPool one(1);
+    const PackedMatrix packed = pack_bf16(o.b.view());
+    gemm_packed(one, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
+    for (const int threads : {1, 2, 3, 16}) {
+      ThreadPool pool(threads);
+      for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 12, 13, 49, 96, 97, 131, 300}) {
+        const int64_t first = (300 - m) / 2;  // rows from the middle
+        const Guarded<float> out(m, c.n, 3, 1);
+        gemm_packed(pool, rows<const float>(o.a.view(), first, m), packed, out.view(), Accumulate::no,
+                    o.epilogue());
+        ASSERT_TRUE(same_bits(out.view(), rows(o.out.view(), first, m)))
+            << m << " rows, " << threads << " threads";
+        ASSERT_TRUE(out.surroundings_untouched());
+      }
+    }
+  }
+}
+
+// More rows than are rounded at a time.
+TEST_F(GemmBf16, ManyRowsAreRoundedInParts) {
+  const Case c{
+      .m = 5000, .n = 3, .k = 2100, .tb = Transpose::yes, .keep = true, .activation = Activation::swish};
+  const Operands<float> o(c, 15);
+  ThreadPool pool(2);
+  const PackedMatrix packed = pack_bf16(o.b.view());
+  gemm_packed(pool, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
+  for (const int64_t first : {0, 2333, 4321, 4999}) {
+    const int64_t m = std::min<int64_t>(100, 5000 - first);
+    const Guarded<float> out(m, 3, 0, 0), pre(m, 3, 0, 0);
+    gemm_packed(pool, rows<const float>(o.a.view(), first, m), packed, out.view(), Accumulate::no,
+                {nullptr, c.activation, pre.view()});
+    ASSERT_TRUE(same_bits(out.view(), rows(o.out.view(), first, m)));
+    ASSERT_TRUE(same_bits(pre.view(), rows(o.pre.view(), first, m)));
+  }
+}
+
+TEST_F(GemmBf16, HostileRowsAndColumnsStayAmongThemselves) {
+  for (const float hostile : {kNan, kInfinity, -kInfinity}) {
+    for (const int64_t k : {1, 20, 21, 1500}) {
+      const Operands<float> o(Case{.m = 7, .n = 70, .k = k, .tb = Transpose::yes}, 5);
+      o.a.view().row(3)[k - 1] = hostile;
+      o.b.view().row(68)[k / 2] = hostile;
+      ThreadPool pool(1);
+      run_packed(pool, o);
+      for (int64_t i = 0; i < 7; ++i) {
+        for (int64_t j = 0; j < 70; ++j) {
+          ASSERT_EQ(std::isfinite(o.out.view().row(i)[j]), i != 3 && j != 68)
+              << i << ", " << j << " of " << k;
+          if (std::isnan(hostile) && (i == 3 || j == 68)) {
+            ASSERT_TRUE(std::isnan(o.out.view().row(i)[j]));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GemmBf16, ManyThreadsShareOnePackedMatrix) {
+  const Case c{.m = 50, .n = 200, .k = 130, .tb = Transpose::yes, .bias = true};
+  const Operands<float> o(c, 19);
+  const PackedMatrix packed = pack_bf16(o.b.view());
+  ThreadPool pool(1);
+  gemm_packed(pool, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
+  std::array<std::unique_ptr<Guarded<float>>, 8> outs;
+  std::vector<std::thread> threads;
+  for (auto& out : outs) {
+    out = std::make_unique<Guarded<float>>(c.m, c.n, 0, 0);
+    threads.emplace_back([&o, &packed, view = out->view()] {
+      ThreadPool mine(2);
+      for (int round = 0; round < 20; ++round) {
+        gemm_packed(mine, o.a.view(), packed, view, Accumulate::no, o.epilogue());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& out : outs) EXPECT_TRUE(same_bits(out->view(), o.out.view()));
+}
+
+TEST(GemmBf16Refusal, NamesWhatIsMissing) {
+  std::vector<float> memory(100);
+  tests::on_every_isa([&](Isa isa) {
+    if (precision_served(Precision::bfloat16)) return;
+    try {
+      (void)pack_bf16({memory.data(), 5, 3, 3});
+      FAIL() << isa_name(isa);
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("choose float32 or int8"));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace gloss::kernels
