@@ -124,7 +124,7 @@ Run add_translate(CLI::App& program) {
                             "translate text, line for line",
                             "Translates files, or standard input, line for line.",
                             "gloss translate models/en-de < test.en > test.de",
-                            {"output", "scores", "json", "beam", "n-best", "length-penalty", "max-length",
+                            {"output", "scores", "json", "beam", "n-best", "length-penalty", "patience", "max-length",
                              "no-repeat-ngram", "sample", "temperature", "seed", "batch", "threads",
                              "workers", "split-sentences", "no-copy-unknown", "replace-invalid"}});
   auto typed = std::make_shared<Typed<TranslateCommand>>();

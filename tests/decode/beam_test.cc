@@ -79,6 +79,7 @@ TEST(Beam, EqualsTheSlowBeamOnAThousandRandomScorers) {
     options.beam = 2 + pick(3, 3);
     options.n_best = 1 + pick(4, static_cast<uint64_t>(options.beam));
     options.length_penalty = -1 + 0.5 * pick(5, 7);
+    options.patience = std::max(0, pick(13, 6) - 2) * 0.5;  // a half of them none
     options.max_length = 1 + pick(6, 10);
     options.min_length = pick(7, 3) ? 0 : 1 + pick(8, static_cast<uint64_t>(options.max_length));
     options.no_repeat_ngram = pick(9, 4) ? 0 : 1 + pick(10, 3);

@@ -40,7 +40,7 @@ inline std::vector<double> slow_row(const ToyScorer& scorer, const Sentence& sou
   return row;
 }
 
-// Never stops before the cap, so it also checks that stopping early loses nothing.
+// Without patience it never stops before the cap, so it also checks that stopping early loses nothing.
 inline std::vector<SlowHypothesis> slow_beam(const ToyScorer& scorer, const Sentence& source,
                                              const SearchOptions& options) {
   const auto cap = static_cast<size_t>(length_cap(options, static_cast<int64_t>(source.size())));
@@ -77,6 +77,8 @@ inline std::vector<SlowHypothesis> slow_beam(const ToyScorer& scorer, const Sent
       }
     }
     if (beam == 1 && !finished.empty()) break;  // greedy
+    const double enough = options.patience * static_cast<double>(beam);
+    if (enough > 0 && static_cast<double>(finished.size()) >= enough) break;
   }
   std::stable_sort(finished.begin(), finished.end(),
                    [](const SlowHypothesis& a, const SlowHypothesis& b) { return a.score > b.score; });

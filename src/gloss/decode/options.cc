@@ -25,6 +25,7 @@ void validate(const SearchOptions& options) {
   in_range("beam", options.beam, 1, kWidest);
   in_range("batch", options.batch, 1, kWidest);
   in_range("length penalty", options.length_penalty, -100.0, 100.0);
+  in_range("patience", options.patience, 0.0, 1e6);
   in_range<int64_t>("min length", options.min_length, 0, kLongest);
   in_range<int64_t>("max length", options.max_length, 0, kLongest);
   in_range("length factor", options.length_factor, 0.0, 1e6);

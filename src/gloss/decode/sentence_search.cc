@@ -33,6 +33,7 @@ void SentenceSearch::begin(int64_t id, std::span<const int32_t> source) {
   id_ = id;
   cap_ = length_cap(rules_.options, static_cast<int64_t>(source.size()));
   length_ = 0;
+  ended_ = 0;
   nodes_.clear();
   finished_.clear();
   live_.clear();
@@ -141,7 +142,13 @@ void SentenceSearch::advance_beam(std::span<const RowChoice> choices) {
   if (next_.empty() && finished_.empty()) {  // every continuation is forbidden: what there is must do
     for (const Live& live : live_) finish(live.node, live.sum, length_ - 1, false);
   }
-  while (!next_.empty() && !can_improve(next_.back().sum)) next_.pop_back();
+  const double patience = rules_.options.patience;
+  if (patience == 0) {
+    while (!next_.empty() && !can_improve(next_.back().sum)) next_.pop_back();
+  } else if (static_cast<double>(ended_) >= patience * static_cast<double>(beam) ||
+             (!next_.empty() && !can_improve(next_.front().sum))) {
+    next_.clear();  // not one by one: whatever ends is counted, even where it cannot win
+  }
 }
 
 void SentenceSearch::advance_samples(std::span<const RowChoice> choices) {
@@ -182,6 +189,7 @@ int32_t SentenceSearch::grow(int32_t parent, int32_t token, float log_probabilit
 void SentenceSearch::finish(int32_t node, double sum, int64_t length, bool ended) {
   require(length > 0, "sentence {} (counting from 0): every first token is forbidden, so nothing can be said",
           id_);
+  ++ended_;
   const double score = penalised(sum, length, rules_.options.length_penalty);
   const auto worse = [](double value, const Finished& other) { return value > other.score; };
   finished_.insert(std::upper_bound(finished_.begin(), finished_.end(), score, worse),

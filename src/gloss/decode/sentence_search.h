@@ -103,6 +103,7 @@ class SentenceSearch {
   int64_t id_ = 0;
   int64_t cap_ = 0;
   int64_t length_ = 0;  // tokens of every live hypothesis
+  int64_t ended_ = 0;   // hypotheses that were finished, among them those that n_best no longer holds
   RandomKey key_;
   std::vector<Node> nodes_;
   std::vector<Live> live_, next_;

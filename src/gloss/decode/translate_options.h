@@ -33,6 +33,9 @@ struct TranslateOptions {
     visit(Field("n-best", "N", "translations of each line, the best first").range(1, 4096), search.n_best);
     visit(Field("length-penalty", "A", "score = log-probability / length^A").range(-100, 100),
           search.length_penalty);
+    visit(Field("patience", "P", "end a sentence after P x beam hypotheses; 0: when no other can win")
+              .range(0, 1e6),
+          search.patience);
     visit(Field("min-length", "N", "least pieces of a translation, with the end symbol").range(0, 1 << 24),
           search.min_length);
     visit(Field("max-length", "N", "most pieces of a translation; 0: 3 x source + 10").range(0, 1 << 24),
