@@ -15,6 +15,7 @@
 #include "gloss/evaluate/bleu.h"
 #include "gloss/evaluate/chrf.h"
 #include "gloss/text/words.h"
+#include "load_flags.h"
 #include "option_table.h"
 #include "streams.h"
 #include "translate_flags.h"
@@ -29,6 +30,7 @@ struct EvaluateCommand {
   int gold_base = 1;
   evaluate::Tokenizer tokenize = evaluate::Tokenizer::v13a;
   bool lowercase = false, json = false, replace_invalid = false;
+  LoadFlags load;
   decode::TranslateOptions translate;
 
   template <class Self, class Visitor>
@@ -53,6 +55,7 @@ struct EvaluateCommand {
           self.tokenize);
     visit(Field("lowercase", "", "ignore case in BLEU and chrF"), self.lowercase);
     visit(Field("json", "", "one JSON object instead of lines"), self.json);
+    LoadFlags::fields(self.load, visit);
     decode::TranslateOptions::fields(self.translate, visit);
     visit(Field("replace-invalid", "", "put U+FFFD in place of bytes that are not UTF-8"),
           self.replace_invalid);
@@ -220,7 +223,10 @@ int run(Typed<EvaluateCommand>& typed) {
   std::vector<std::string> files = command.reference;
   files.insert(files.end(), {command.source, command.hypothesis});
   refuse_one_input_for_many(files);
-  if (!translates) refuse_translating(typed, "--hypothesis is scored as it stands: leave out ");
+  if (!translates) {
+    refuse_translating(typed, "--hypothesis is scored as it stands: leave out ");
+    refuse_typed(typed, {"precision"}, "plays no part in scoring --hypothesis: leave it out");
+  }
   const decode::TranslateOptions& options = command.translate;
   if (!options.sample)
     refuse_typed(typed, {"n-best"}, "changes nothing where the best is scored: set --beam");
@@ -243,7 +249,7 @@ int run(Typed<EvaluateCommand>& typed) {
   }
   std::optional<Output> written;
   if (!command.output.empty()) written.emplace(command.output);
-  const decode::Translator translator(command.model);
+  const decode::Translator translator = command.load.open(command.model);
   std::vector<std::string> hypotheses;
   for (const decode::Translation& translation : translator.translate(lines, options))
     hypotheses.push_back(translation.text());

@@ -2,9 +2,9 @@
 // exit status is 0, 1 when something failed, 2 when the command line is wrong.
 #include <fmt/format.h>
 
+#include <malloc.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <malloc.h>
 
 #include <csignal>
 #include <exception>
@@ -187,8 +187,9 @@ int run(int argc, char** argv) {
 
 namespace {
 
-// The C library learns from the first large block that is freed to keep all but the largest among the small ones,
-// where what is freed stays ours: 60 MB of a model of OPUS-MT size. A fixed limit gives large blocks back at once.
+// The C library learns from the first large block that is freed to keep all but the largest among the small
+// ones, where what is freed stays ours: 60 MB of a model of OPUS-MT size. A fixed limit gives large blocks
+// back at once.
 void give_large_blocks_back() {
   constexpr int kLargeBlock = 1 << 20;
   mallopt(M_MMAP_THRESHOLD, kLargeBlock);

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "gloss/decode/translator.h"
+#include "load_flags.h"
 #include "option_table.h"
 #include "streams.h"
 
@@ -17,6 +18,7 @@ namespace {
 struct ScoreCommand {
   std::string model, source, target, output;
   bool tokens = false, json = false, replace_invalid = false;
+  LoadFlags load;
   int threads = 0;
 
   template <class Self, class Visitor>
@@ -27,6 +29,7 @@ struct ScoreCommand {
           self.output);
     visit(Field("tokens", "", "append each piece with its log-probability"), self.tokens);
     visit(Field("json", "", "one JSON object a pair"), self.json);
+    LoadFlags::fields(self.load, visit);
     visit(Field("threads", "N", "threads to compute with; 0: one a core").range(0, 1024), self.threads);
     visit(Field("replace-invalid", "", "put U+FFFD in place of bytes that are not UTF-8"),
           self.replace_invalid);
@@ -49,7 +52,7 @@ int run(const ScoreCommand& command) {
   }
   Pairs pairs(command.source, command.target, invalid);
   Output output(command.output);
-  const decode::Translator translator(command.model);
+  const decode::Translator translator = command.load.open(command.model);
   const text::Vocabulary& vocabulary = translator.tokenizer().target_vocabulary();
 
   double total = 0;

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "gloss/decode/translator.h"
+#include "load_flags.h"
 #include "option_table.h"
 #include "streams.h"
 #include "translate_flags.h"
@@ -20,6 +21,7 @@ struct TranslateCommand {
   std::vector<std::string> inputs;
   std::string output;
   bool scores = false, json = false, replace_invalid = false;
+  LoadFlags load;
   decode::TranslateOptions translate;
 
   template <class Self, class Visitor>
@@ -28,6 +30,7 @@ struct TranslateCommand {
           self.output);
     visit(Field("scores", "", "append a tab and the score to each translation"), self.scores);
     visit(Field("json", "", "print one JSON object a line, with scores and pieces"), self.json);
+    LoadFlags::fields(self.load, visit);
     decode::TranslateOptions::fields(self.translate, visit);
     visit(Field("replace-invalid", "", "put U+FFFD in place of bytes that are not UTF-8"),
           self.replace_invalid);
@@ -68,7 +71,7 @@ int run(Typed<TranslateCommand>& typed) {
   Inputs inputs(command.inputs,
                 command.replace_invalid ? text::InvalidUtf8::replace : text::InvalidUtf8::fail);
   Output output(command.output);
-  const decode::Translator translator(command.model);
+  const decode::Translator translator = command.load.open(command.model);
 
   // Endings of the lines that are on their way, in order. Read by the reader, written by whoever delivers.
   std::mutex mutex;
@@ -118,15 +121,15 @@ int run(Typed<TranslateCommand>& typed) {
 }  // namespace
 
 Run add_translate(CLI::App& program) {
-  CLI::App& app =
-      add_command(program, {"translate",
-                            "MODEL [INPUT...] [OPTIONS]",
-                            "translate text, line for line",
-                            "Translates files, or standard input, line for line.",
-                            "gloss translate models/en-de < test.en > test.de",
-                            {"output", "scores", "json", "beam", "n-best", "length-penalty", "patience", "max-length",
-                             "no-repeat-ngram", "sample", "temperature", "seed", "batch", "threads",
-                             "workers", "split-sentences", "no-copy-unknown", "replace-invalid"}});
+  CLI::App& app = add_command(
+      program, {"translate",
+                "MODEL [INPUT...] [OPTIONS]",
+                "translate text, line for line",
+                "Translates files, or standard input, line for line.",
+                "gloss translate models/en-de < test.en > test.de",
+                {"output", "scores", "json", "beam", "n-best", "length-penalty", "patience", "max-length",
+                 "no-repeat-ngram", "sample", "temperature", "seed", "precision", "batch", "threads",
+                 "workers", "split-sentences", "no-copy-unknown", "replace-invalid"}});
   auto typed = std::make_shared<Typed<TranslateCommand>>();
   app.add_option("MODEL", typed->value.model, "model folder")->required();
   app.add_option("INPUT", typed->value.inputs, "text files, one after another; none: standard input");

@@ -48,7 +48,8 @@ template <class Command>
 void settle_translating(Typed<Command>& typed, bool scores_shown) {
   decode::TranslateOptions& options = typed.value.translate;
   if (options.sample) {
-    refuse_typed(typed, {"beam", "patience"}, "plays no part in drawing at random: leave out that or --sample");
+    refuse_typed(typed, {"beam", "patience"},
+                 "plays no part in drawing at random: leave out that or --sample");
     if (options.search.n_best == 1 && !scores_shown)  // else it orders the draws
       refuse_typed(typed, {"length-penalty"},
                    "changes no text that is drawn at random: leave out that or --sample");

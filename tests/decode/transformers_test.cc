@@ -1,5 +1,5 @@
-// Beam search equals transformers' with early_stopping="never" and, with patience 1, True: golden/beam_transformers.json, written by
-// transformers_golden.py.
+// Beam search equals transformers' with early_stopping="never" and, with patience 1, True:
+// golden/beam_transformers.json, written by transformers_golden.py.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -15,7 +15,6 @@
 namespace gloss::models {
 namespace {
 
-using autograd::Holding;
 using autograd::Tape;
 using tests::same_bits;
 
@@ -83,7 +82,7 @@ TEST_F(Packed, ComputesTheSameOnEveryInstructionSet) {
     tests::on_every_isa([&](kernels::Isa) {
       Tape<float> tape(context_);
       const auto numbers = load_model(folder_, context_.arena);
-      const auto packed = load_model(folder_, context_.arena, Holding::packed);
+      const auto packed = load_packed_model(folder_, context_.arena);
       EXPECT_TRUE(same_bits(std::span<const float>(numbers->log_probabilities(tape, source_, target_)),
                             std::span<const float>(packed->log_probabilities(tape, source_, target_))));
       AttentionRequest request;
@@ -110,7 +109,7 @@ TEST_F(Packed, HoldsMatricesOnce) {
   model->initialise(3);
   save_model(folder_, *model);
   Arena arena;
-  const auto packed = load_model(folder_, arena, Holding::packed);
+  const auto packed = load_packed_model(folder_, arena);
   EXPECT_EQ(packed->parameters().count(), model->parameters().count());
   int64_t vectors = 0;
   packed->parameters().each_part([&](const std::string&, const Tensor<float>& value) {
@@ -125,7 +124,7 @@ TEST_F(Packed, HoldsMatricesOnce) {
 TEST_F(Packed, CannotBeTrained) {
   const auto model = make_model(transformer(), context_.arena);
   save_model(folder_, *model);
-  const auto packed = load_model(folder_, context_.arena, Holding::packed);
+  const auto packed = load_packed_model(folder_, context_.arena);
   EXPECT_THROW(packed->parameters().allocate_gradients(context_.arena), Error);
 }
 

@@ -7,19 +7,25 @@
 #include <type_traits>
 
 namespace gloss::autograd {
+
+using kernels::Precision;
+
 namespace {
 // Parameters begin on cache lines, for aligned products.
 constexpr int64_t round_up(int64_t n) {
   return (n + 15) / 16 * 16;
 }
 
-void pack_one(Parameter<float>& parameter, const Tensor<float>& value) {
+void pack_one(Parameter<float>& parameter, const Tensor<float>& value, Precision precision) {
+  const auto packed = [&](int64_t first, int64_t count) {
+    return kernels::pack(kernels::matrix(value.slice_rows(first, count)), kernels::Transpose::yes, precision);
+  };
   const int64_t split = parameter.split > 0 ? parameter.split : value.rows();
-  parameter.packed = kernels::pack(kernels::matrix(value.slice_rows(0, split)));
-  if (parameter.split > 0)
-    parameter.packed_rest = kernels::pack(kernels::matrix(value.slice_rows(split, value.rows() - split)));
+  parameter.packed = packed(0, split);
+  if (parameter.split > 0) parameter.packed_rest = packed(split, value.rows() - split);
 }
-void pack_one(Parameter<double>&, const Tensor<double>&) {}  // gradient checks multiply plain numbers
+void pack_one(Parameter<double>&, const Tensor<double>&, Precision) {
+}  // gradient checks multiply plain numbers
 
 double dot(const double* a, const double* b, int64_t n) {
   std::array<double, 8> sums{};  // apart, so that additions need not wait for each other
@@ -82,6 +88,7 @@ Parameter<T>& ParameterSet<T>::declare(std::vector<Part> parts, int64_t cols) {
 
 template <class T>
 void ParameterSet<T>::allocate(Arena& arena, Holding holding) {
+  require(holding == Holding::numbers || std::is_same_v<T, float>, "only float weights can be packed");
   const auto in_block = [&](size_t i) {
     return holding == Holding::numbers || shapes_[i].rank() == 1 || !parameters_[i].multiplies;
   };
@@ -131,7 +138,8 @@ void ParameterSet<T>::each_part(
 }
 
 template <class T>
-void ParameterSet<T>::load(const std::function<void(const std::string& name, const Tensor<T>& into)>& read) {
+void ParameterSet<T>::load(const std::function<void(const std::string& name, const Tensor<T>& into)>& read,
+                           Precision precision) {
   for (Parameter<T>& parameter : parameters_) {
     if (parameter.value.has_numbers()) {
       each_part_of(parameter, parameter.value, read);
@@ -140,7 +148,7 @@ void ParameterSet<T>::load(const std::function<void(const std::string& name, con
     Arena one;  // gives its memory back
     const Tensor<T> numbers(one, parameter.value.shape());
     each_part_of(parameter, numbers, read);
-    pack_one(parameter, numbers);
+    pack_one(parameter, numbers, precision);
   }
 }
 
@@ -187,7 +195,7 @@ template <class T>
 void ParameterSet<T>::pack() {
   for (Parameter<T>& parameter : parameters_) {
     const bool matrix = parameter.value.shape().rank() == 2 && parameter.multiplies;
-    if (matrix && parameter.value.has_numbers()) pack_one(parameter, parameter.value);
+    if (matrix && parameter.value.has_numbers()) pack_one(parameter, parameter.value, Precision::float32);
   }
 }
 

@@ -78,14 +78,16 @@ class ParameterSet {
   // matrices that multiply get none: they wait for load().
   void allocate(Arena& arena, Holding holding = Holding::numbers);
   // Calls read(name, tensor) for every named part, to fill the tensor. With Holding::packed a matrix is
-  // packed as soon as its parts are read, so that besides the packed ones the numbers of one matrix exist at
-  // a time.
-  void load(const std::function<void(const std::string& name, const Tensor<T>& into)>& read);
+  // packed as soon as its parts are read, in the precision that is given, so that besides the packed ones the
+  // numbers of one matrix exist at a time.
+  void load(const std::function<void(const std::string& name, const Tensor<T>& into)>& read,
+            kernels::Precision precision = kernels::Precision::float32);
   // Sets the initial values.
   void initialise(uint64_t seed);
   // Room for gradients (zeros), needed before training.
   void allocate_gradients(Arena& arena);
-  // Packs every matrix that has its numbers for products, once. Values must not change afterwards.
+  // Packs every matrix that has its numbers for products, once, in float32. Values must not change
+  // afterwards.
   void pack();
 
   std::span<T> values() const { return values_.values(); }

@@ -27,8 +27,8 @@ struct SearchOptions {
   int beam = 5;               // 1 is greedy: the first end symbol ends the sentence
   double length_penalty = 1;  // alpha: score = log-probability / length^alpha
   // Of beam search: a sentence ends once patience x beam hypotheses have ended (Kasai et al. 2022; with 1 as
-  // CTranslate2, and transformers with early_stopping=True). 0: when no other can win any more, which costs about
-  // two thirds more rows.
+  // CTranslate2, and transformers with early_stopping=True). 0: when no other can win any more, which costs
+  // about two thirds more rows.
   double patience = 0;
   int64_t min_length = 0;
   int64_t max_length = 0;  // 0: length_factor x source length + length_extra

@@ -147,8 +147,8 @@ class Workers {
 
 }  // namespace
 
-Translator::Translator(const std::filesystem::path& folder)
-    : model_(models::load_model(folder, arena_, autograd::Holding::packed)),
+Translator::Translator(const std::filesystem::path& folder, kernels::Precision precision)
+    : model_(models::load_packed_model(folder, arena_, precision)),
       tokenizer_(text::Tokenizer::load(folder)) {
   tokenizer_.require_fits(model_->source_vocabulary(), model_->target_vocabulary(), model_->symbols().end,
                           folder);

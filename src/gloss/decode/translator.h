@@ -35,7 +35,9 @@ struct PairSource {
 class Translator {
  public:
   // Throws Error naming the file for what is missing, damaged or does not fit together.
-  explicit Translator(const std::filesystem::path& folder);
+  // UsageError for a precision that the CPU does not serve.
+  explicit Translator(const std::filesystem::path& folder,
+                      kernels::Precision precision = kernels::Precision::float32);
 
   const models::Model& model() const { return *model_; }
   const text::Tokenizer& tokenizer() const { return tokenizer_; }

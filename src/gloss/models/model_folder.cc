@@ -14,6 +14,10 @@
 #include "gloss/nn/positions.h"
 
 namespace gloss::models {
+
+using autograd::Holding;
+using kernels::Precision;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -92,10 +96,11 @@ void require_count(const io::SafetensorsFile& file, int64_t expected) {
           file.path().string(), expected, found);
 }
 
-void load_tensors(const io::SafetensorsFile& file, autograd::ParameterSet<float>& parameters) {
+void load_tensors(const io::SafetensorsFile& file, autograd::ParameterSet<float>& parameters,
+                  Precision precision) {
   const fs::path& path = file.path();
   std::set<std::string> used;
-  parameters.load([&](const std::string& name, const Tensor<float>& value) {
+  const auto read = [&](const std::string& name, const Tensor<float>& value) {
     require(file.has(name), "{}: tensor '{}' is missing, though config.json asks for it", path.string(),
             name);
     const std::vector<int64_t> expected = file_shape(name, value);
@@ -105,7 +110,8 @@ void load_tensors(const io::SafetensorsFile& file, autograd::ParameterSet<float>
             found.size() <= Shape::kMaxRank ? shape_text(found) : "of more dimensions");
     file.read_into<float>(name, value.values());
     used.insert(name);
-  });
+  };
+  parameters.load(read, precision);
   for (const std::string& name : file.names()) {
     require(used.contains(name) || is_redundant(name, file),
             "{}: tensor '{}' has no place in the model that config.json describes", path.string(), name);
@@ -151,7 +157,9 @@ nlohmann::ordered_json generation_json(const Model& model) {
 
 }  // namespace
 
-std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena, autograd::Holding holding) {
+namespace {
+
+std::unique_ptr<Model> load(const fs::path& folder, Arena& arena, Holding holding, Precision precision) {
   require(io::exists(folder), "there is no model folder {}: check the path", io::shown(folder));
   require(io::is_folder(folder), "{} is a file, but a model folder is expected: name the folder it is in",
           io::shown(folder));
@@ -167,8 +175,19 @@ std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena, autograd
   require_count(file, parameter_count(config));
   std::visit([&](auto& own) { adapt(own, file, arena); }, config);
   auto model = make_model(config, arena, holding);
-  load_tensors(file, model->parameters());
+  load_tensors(file, model->parameters(), precision);
   return model;
+}
+
+}  // namespace
+
+std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena) {
+  return load(folder, arena, Holding::numbers, Precision::float32);
+}
+
+std::unique_ptr<Model> load_packed_model(const fs::path& folder, Arena& arena, Precision precision) {
+  kernels::require_precision(precision);
+  return load(folder, arena, Holding::packed, precision);
 }
 
 void save_model(const fs::path& folder, const Model& model, std::span<const float> values) {

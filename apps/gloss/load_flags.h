@@ -1,0 +1,25 @@
+// How the commands that translate and score open a model.
+#pragma once
+
+#include <string>
+
+#include "gloss/base/options.h"
+#include "gloss/decode/translator.h"
+
+namespace gloss::cli {
+
+struct LoadFlags {
+  std::string precision = "float32";
+
+  template <class Self, class Visitor>
+  static void fields(Self& self, Visitor&& visit) {
+    visit(Field("precision", "P", "numbers that products multiply: float32, bfloat16 or int8"),
+          self.precision);
+  }
+  // Throws UsageError for a name that is none, or a precision that this CPU does not serve.
+  decode::Translator open(const std::string& folder) const {
+    return decode::Translator(folder, kernels::parse_precision(precision));
+  }
+};
+
+}  // namespace gloss::cli
