@@ -5,6 +5,7 @@
 
 #include "gloss/base/error.h"
 #include "gloss/kernels/gemm_float-inl.h"
+#include "gloss/kernels/gemm_int8-inl.h"
 #include "gloss/kernels/gemm_rounded-inl.h"
 #include "gloss/kernels/scratch.h"
 
@@ -58,6 +59,7 @@ void panel_of_rows(const Product& p, const Block& block, const Chain& chain, int
   in.b_stride = chain.b.stride ? chain.b.stride : step_bytes;
   in.panel_stride = kPanelWidth * chain.b.column;
   in.steps = chain.steps;
+  if (p.starts) in.start = p.starts + block.col + col;
   // Where nothing else happens to whole vectors, the tile writes them where they belong.
   const bool direct =
       std::is_same_v<Sum, float> && chain.first && cols == out_width && (!chain.last || writes_plain_sums(p));
@@ -79,10 +81,31 @@ void panel_of_rows(const Product& p, const Block& block, const Chain& chain, int
     const auto sums = Numbers::sums(p, buffer, out_width, place);
     if (chain.last) {
       finish_tile(place, sums, chain.first ? nullptr : kept, chain.kept_stride, p);
-    } else {
+    } else if constexpr (std::is_same_v<Sum, float>) {
       keep_tile(place, sums, kept, chain.kept_stride, chain.first);
     }
   }
+}
+
+// op(B) for one chain; `panels` has room for it if it must be packed.
+template <class Numbers>
+RightSide right_side(const Product& p, const Block& block, const Chain& chain, bool in_place,
+                     std::byte* panels) {
+  constexpr int64_t kBytes = Numbers::kColumnBytes;
+  if constexpr (Numbers::kPacks) {
+    const int64_t k0 = chain.step * Numbers::kPerStep,
+                  count = std::min(chain.steps * Numbers::kPerStep, p.k - k0);
+    if (in_place) return {bytes(p.b.row(k0) + block.col), kBytes, 0, p.b.stride * kBytes};
+    if (!p.panels) {
+      for (int64_t col = 0; col < block.cols && count > 0; col += kPanelWidth) {
+        Numbers::pack_b(p, block.col + col, std::min(kPanelWidth, block.cols - col), k0, count,
+                        panels + col * chain.steps * kBytes);
+      }
+      return {panels, chain.steps * kBytes, 0, 0};
+    }
+  }
+  const int64_t column = ceil_div(p.k, Numbers::kPerStep) * kBytes;
+  return {p.panels + block.col * column, column, chain.step, 0};
 }
 
 // One task: a block of C, chain after chain, in blocks of rows that stay in the second-level cache.
@@ -90,7 +113,8 @@ template <class Numbers>
 void compute_block_in(const Product& p, const Block& block) {
   constexpr int64_t kPerStep = Numbers::kPerStep, kBytes = Numbers::kColumnBytes;
   const int64_t all_steps = ceil_div(p.k, kPerStep), most_steps = std::min(all_steps, Numbers::kMostSteps);
-  const bool packed_a = p.ta == Transpose::yes, in_place = Numbers::reads_b_in_place(p, block);
+  const bool packed_a = Numbers::kPacks && p.ta == Transpose::yes,
+             in_place = Numbers::reads_b_in_place(p, block);
   const int64_t most_rows = Numbers::block_rows(p);
   // Chains before the last one wait in C, or apart while C still holds what is to be added to.
   const bool chains = all_steps > most_steps, apart = chains && p.accumulate == Accumulate::yes;
@@ -108,26 +132,15 @@ void compute_block_in(const Product& p, const Block& block) {
     chain.steps = std::min(most_steps, all_steps - chain.step);
     chain.first = chain.step == 0;
     chain.last = chain.step + chain.steps >= all_steps;
-    const int64_t k0 = chain.step * kPerStep, count = std::min(chain.steps * kPerStep, p.k - k0);
-    if (p.panels) {
-      chain.b = {p.panels + block.col * all_steps * kBytes, all_steps * kBytes, chain.step, 0};
-    } else if (in_place) {
-      chain.b = {bytes(p.b.row(k0) + block.col), kBytes, 0, p.b.stride * kBytes};
-    } else {
-      chain.b = {panels.data(), chain.steps * kBytes, 0, 0};
-      for (int64_t col = 0; col < block.cols && count > 0; col += kPanelWidth) {
-        Numbers::pack_b(p, block.col + col, std::min(kPanelWidth, block.cols - col), k0, count,
-                        panels.data() + col * chain.b.column);
-      }
-    }
+    chain.b = right_side<Numbers>(p, block, chain, in_place, panels.data());
     for (int64_t m = 0; m < block.rows; m += most_rows) {
       const RowTiles tiles(std::min(most_rows, block.rows - m));
-      LeftSide left{packed_rows.data(), 0, true};
-      if (packed_a) {
-        Numbers::pack_a(p, block.row + m, tiles, k0, count, packed_rows.data());
-      } else {
-        left = {Numbers::row_of_a(p, block.row + m, chain.step), Numbers::a_stride(p), false};
+      LeftSide left{packed_rows.data(), 0, packed_a};
+      if constexpr (Numbers::kPacks) {
+        const int64_t k0 = chain.step * kPerStep, count = std::min(chain.steps * kPerStep, p.k - k0);
+        if (packed_a) Numbers::pack_a(p, block.row + m, tiles, k0, count, packed_rows.data());
       }
+      if (!packed_a) left = {Numbers::row_of_a(p, block.row + m, chain.step), Numbers::a_stride(p), false};
       const bool few = !packed_a && !in_place && tiles.count == 1 && tiles.begin(1) <= 2;
       int64_t cols = 0;
       for (int64_t col = 0; col < block.cols; col += cols) {
@@ -151,7 +164,10 @@ void compute_block(const Product& p, const Block& block) {
       break;
 #endif
     case Precision::int8:
-      break;
+#if HWY_TARGET == HWY_AVX3
+      if (p.starts) return compute_block_in<VnniNumbers>(p, block);
+#endif
+      return compute_block_in<PairNumbers>(p, block);
   }
   fail("{} has no kernel for products in {}", hwy::TargetName(HWY_TARGET), precision_name(p.precision));
 }

@@ -95,6 +95,7 @@ void pack_rows(Matrix<const float> a, int64_t row, const RowTiles& tiles, int64_
 // What the block loop (gemm-inl.h) asks of a precision.
 struct FloatNumbers {
   using Sum = float;
+  static constexpr bool kPacks = true;           // what comes as floats
   static constexpr int64_t kPerStep = 1;         // k of a step
   static constexpr int64_t kColumnBytes = 4;     // of a column in a step of a panel
   static constexpr int64_t kMostSteps = kChain;  // of a chain

@@ -26,6 +26,7 @@ struct RoundedRows {
 #if HWY_TARGET == HWY_AVX3
 struct Bf16Numbers : RoundedRows {
   using Sum = float;
+  static constexpr bool kPacks = true;
   static constexpr int64_t kPerStep = kBf16PerStep, kColumnBytes = kWordBytes,
                            kMostSteps = kChain / kBf16PerStep;
 

@@ -17,22 +17,24 @@ namespace {
 HWY_EXPORT(compute_block);
 HWY_EXPORT(finish_parts);
 HWY_EXPORT(finish_rows);
+HWY_EXPORT(int8_words);
 HWY_EXPORT(panel_width);
 
-// What one core does in a nanosecond at least: operations of the precision (twice the multiplications), and
-// bytes of B that come from outside its own caches.
-double operations_a_nanosecond(Precision precision) {
-  return precision == Precision::bfloat16 ? 200 : 100;
-}
-constexpr double kBytesANanosecond = 30;
-
-// Waking a thread costs about 10 us, so a product that one core finishes in less than 25 us stays on it.
+// Waking a thread costs about 10 us, so a product that one core finishes in less than 25 us stays on it: at
+// the operations that a core does in a nanosecond at least, and 30 bytes of B, which come from outside its
+// own caches.
 bool worth_waking(const Product& p) {
+  double operations_a_nanosecond = 100, number_bytes = 4;
+  if (p.precision == Precision::bfloat16) {
+    operations_a_nanosecond = 200;
+    if (p.panels) number_bytes = 2;
+  } else if (p.precision == Precision::int8) {
+    operations_a_nanosecond = p.starts ? 400 : 100;
+    number_bytes = 1;
+  }
   const double numbers_of_b = static_cast<double>(p.c.cols) * static_cast<double>(p.k);
   const double operations = 2 * static_cast<double>(p.c.rows) * numbers_of_b;
-  const double number_bytes = p.panels && p.precision == Precision::bfloat16 ? 2 : 4;
-  return operations / operations_a_nanosecond(p.precision) + number_bytes * numbers_of_b / kBytesANanosecond >
-         25000;
+  return operations / operations_a_nanosecond + number_bytes * numbers_of_b / 30 > 25000;
 }
 
 // How C is cut into blocks, one a task. The cut never changes a result: it may depend on threads.
@@ -129,21 +131,32 @@ Product rows_of(const Product& p, int64_t row, int64_t count) {
 
 // Rounds the rows of A once, whatever the number of blocks that read them; about 16 MB at a time.
 void run_rounded(ThreadPool* pool, const Product& p, int threads) {
+  const bool int8 = p.precision == Precision::int8, vnni = p.starts != nullptr;
+  const int64_t per_word = !int8 ? kBf16PerStep : vnni ? kVnniPerStep : kPairPerStep;
   // The spare cache line keeps rows out of each other's cache sets.
-  const int64_t stride = multiple(ceil_div(p.k, kBf16PerStep) * kWordBytes, 64) + 64;
+  const int64_t stride = multiple(ceil_div(p.k, per_word) * kWordBytes, 64) + 64;
   const int64_t most = multiple(std::max<int64_t>((16 << 20) / stride, kBlockRows), kBlockRows);
   const int64_t parts = ceil_div(p.c.rows, most), step = multiple(ceil_div(p.c.rows, parts), kTileRows);
   const Scratch<std::byte> words(std::min(step, p.c.rows) * stride);
+  const Scratch<float> scales(int8 ? std::min(step, p.c.rows) : 0);
   for (int64_t row = 0; row < p.c.rows; row += step) {
     Product part = rows_of(p, row, std::min(step, p.c.rows - row));
     part.words = words.data();
     part.words_stride = stride;
-    // A thread reads some 10 bytes a nanosecond, so that fewer than 64 K numbers wake nobody.
+    part.row_scales = scales.data();
+    // A thread rounds several numbers a nanosecond, so that fewer than 64 K wake nobody.
     const bool many = threads > 1 && part.c.rows * p.k > 1 << 16;
     const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(p.k, 1));
     for_tasks(many ? pool : nullptr, ceil_div(part.c.rows, grain), [&](int64_t task) {
       const int64_t end = std::min(part.c.rows, (task + 1) * grain);
-      for (int64_t i = task * grain; i < end; ++i) bf16_round(part.a.row(i), p.k, words.data() + i * stride);
+      for (int64_t i = task * grain; i < end; ++i) {
+        std::byte* to = words.data() + i * stride;
+        if (int8) {
+          scales[i] = HWY_DYNAMIC_DISPATCH(int8_words)(part.a.row(i), p.k, vnni, to);
+        } else {
+          bf16_round(part.a.row(i), p.k, to);
+        }
+      }
     });
     run_cut(pool, part, threads);
   }

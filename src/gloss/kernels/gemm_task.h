@@ -36,9 +36,12 @@ struct Product {
   Transpose ta = Transpose::no, tb = Transpose::no;
   // Rows of an A that is not transposed in words of the precision; float32 reads A itself.
   const std::byte* words = nullptr;
-  int64_t words_stride = 0;           // bytes
-  const std::byte* panels = nullptr;  // all of B packed before; b is not read then
-  Matrix<float> c;                    // [M, N]
+  int64_t words_stride = 0;               // bytes
+  const float* row_scales = nullptr;      // int8: [M]
+  const float* channel_scales = nullptr;  // int8: [N]
+  const int32_t* starts = nullptr;        // int8 by VNNI: [N up to whole vectors]; null: by pairs
+  const std::byte* panels = nullptr;      // all of B packed before; b is not read then
+  Matrix<float> c;                        // [M, N]
   int64_t k = 0;
   Accumulate accumulate = Accumulate::no;
   Epilogue<float> epilogue;
@@ -63,6 +66,7 @@ struct RowTiles {
 
 // A word of A holds the k of one step; a step of B is a row of its panel.
 inline constexpr int64_t kWordBytes = 4;
+inline constexpr int64_t kPairPerStep = 2;  // of int8 without VNNI
 
 // What one register tile multiplies. Strides are in bytes.
 struct TileInput {
@@ -72,8 +76,9 @@ struct TileInput {
   int64_t b_stride = 0;      // between steps
   int64_t panel_stride = 0;  // between panels computed together
   int64_t steps = 0;
+  const int32_t* start = nullptr;  // [columns]: where sums of VNNI begin
 };
-// out [rows, columns] = sums over all steps, each from zero; `out_stride` counts elements.
+// out [rows, columns] = sums over all steps, each from zero or `start`; `out_stride` counts elements.
 template <class Sum>
 using TileFunction = void (*)(const TileInput& in, Sum* out, int64_t out_stride);
 

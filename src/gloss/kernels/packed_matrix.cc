@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include "gloss/kernels/gemm_pack-inl.h"
+#include "gloss/kernels/int8_scale-inl.h"
 #include "gloss/kernels/packed_matrix.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,6 +17,17 @@ void pack_panels(Matrix<const float> b, Transpose tb, int64_t n, int64_t k, floa
     const int64_t cols = std::min(kPanelWidth, n - col);
     pack_panel(b, tb, col, cols, 0, k, width_of_panel(cols), out + col * k);
   }
+}
+
+// q [count] = x as int8; returns what one of them is worth.
+float int8_numbers(const float* x, int64_t count, int8_t* q) {
+  const Int8Scale s = int8_scale(x, count);
+  if (std::isnan(s.scale)) {
+    std::fill_n(q, count, int8_t{0});
+  } else {
+    round_to_int8(x, count, s.factor, q);
+  }
+  return s.scale;
 }
 
 int64_t vector_width() {
@@ -39,9 +51,12 @@ HWY_AFTER_NAMESPACE();
 #include "gloss/kernels/gemm_bf16.h"
 #include "gloss/kernels/gemm_onednn.h"
 #include "gloss/kernels/gemm_run.h"
+#include "gloss/kernels/gemm_vnni.h"
+#include "gloss/kernels/scratch.h"
 
 namespace gloss::kernels {
 namespace {
+HWY_EXPORT(int8_numbers);
 HWY_EXPORT(pack_panels);
 HWY_EXPORT(panel_width);
 HWY_EXPORT(vector_width);
@@ -65,15 +80,132 @@ struct PanelLayout {
     return {(begin * steps() + row - begin) * step_bytes, width * step_bytes};
   }
 };
+
+template <class T>
+using Memory = hwy::AlignedFreeUniquePtr<T[]>;
+template <class T>
+Memory<T> allocate(int64_t count) {
+  Memory<T> memory = hwy::AllocateAligned<T>(static_cast<size_t>(std::max<int64_t>(count, 1)));
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
 }  // namespace
 
 struct PackedMatrix::Body {
   Isa isa = Isa::ssse3;
   Precision precision = Precision::float32;
   PanelLayout layout;
-  hwy::AlignedFreeUniquePtr<std::byte[]> panels;  // of our kernel
-  OnednnWeightsPointer onednn;                    // the same in oneDNN's layout, or null
+  Memory<std::byte> panels;     // of our kernel
+  OnednnWeightsPointer onednn;  // the same in oneDNN's layout, or null
+  Memory<float> scales;         // int8: [rows]
+  Memory<int32_t> starts;       // int8 in the form for VNNI: [rows up to whole vectors], see gemm_vnni.h
 };
+
+namespace {
+
+std::shared_ptr<PackedMatrix::Body> make_body(int64_t rows, int64_t cols, Precision precision) {
+  require_precision(precision);
+  auto body = std::make_shared<PackedMatrix::Body>();
+  body->isa = current_isa();
+  body->precision = precision;
+  PanelLayout& layout = body->layout;
+  layout.panel = HWY_DYNAMIC_DISPATCH(panel_width)();
+  layout.vector = HWY_DYNAMIC_DISPATCH(vector_width)();
+  layout.rows = rows;
+  layout.cols = cols;
+  const int64_t padded = multiple(rows, layout.vector);
+  if (precision == Precision::bfloat16) {
+    layout.per_step = kBf16PerStep;
+    layout.number_bytes = 2;
+  } else if (precision == Precision::int8) {
+    require(cols <= kMostInt8Inputs,
+            "a product in int8 sums at most {} numbers exactly, not {}: choose another precision",
+            kMostInt8Inputs, cols);
+    layout.per_step = vnni_served() ? kVnniPerStep : kPairPerStep;
+    layout.number_bytes = 1;
+    body->scales = allocate<float>(rows);
+    if (vnni_served()) {
+      body->starts = allocate<int32_t>(padded);
+      std::fill_n(body->starts.get(), padded, 0);
+    }
+  }
+  body->panels = allocate<std::byte>(layout.bytes());
+  return body;
+}
+
+// Calls fill(row, count) for the rows of each panel.
+template <class Fill>
+void for_panels(const PanelLayout& layout, Fill fill) {
+  for (int64_t row = 0; row < layout.rows; row += layout.panel)
+    fill(row, std::min(layout.panel, layout.rows - row));
+}
+
+// The panel that begins with row `row` of W, from its `count` rows of int8 numbers.
+template <int64_t kPerStep>
+void fill_int8_panel(PackedMatrix::Body& body, int64_t row, int64_t count, Matrix<const int8_t> numbers) {
+  const PanelLayout::Row place = body.layout.row(row);
+  const int64_t cols = body.layout.cols;
+  std::byte* to = body.panels.get() + place.first;
+  std::memset(to, 0, static_cast<size_t>(body.layout.steps() * place.stride));
+  for (int64_t k = 0; k < cols; k += kPerStep, to += place.stride) {
+    const auto bytes_here = static_cast<size_t>(std::min(kPerStep, cols - k));
+    for (int64_t i = 0; i < count; ++i) {
+      if (bytes_here == kPerStep) {
+        std::memcpy(to + i * kPerStep, numbers.row(i) + k, kPerStep);
+      } else {
+        std::memcpy(to + i * kPerStep, numbers.row(i) + k, bytes_here);
+      }
+    }
+  }
+  if (!body.starts) return;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t sum = 0;  // wraps, as sums in the kernel do
+    for (int64_t k = 0; k < cols; ++k) sum += static_cast<uint32_t>(numbers.row(i)[k]);
+    body.starts[static_cast<size_t>(row + i)] = static_cast<int32_t>(0u - 128u * sum);
+  }
+}
+void fill_int8(PackedMatrix::Body& body, int64_t row, int64_t count, Matrix<const int8_t> numbers) {
+  if (body.layout.per_step == kVnniPerStep) {
+    fill_int8_panel<kVnniPerStep>(body, row, count, numbers);
+  } else {
+    fill_int8_panel<kPairPerStep>(body, row, count, numbers);
+  }
+}
+
+// Quantises W panel by panel.
+void quantise_into(PackedMatrix::Body& body, Matrix<const float> weights, Transpose stored) {
+  const int64_t cols = body.layout.cols;
+  const Scratch<int8_t> numbers(body.layout.panel * cols);
+  const Scratch<float> gathered(stored == Transpose::yes ? 0 : cols);
+  for_panels(body.layout, [&](int64_t row, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float* from = gathered.data();
+      if (stored == Transpose::yes) {
+        from = weights.row(row + i);
+      } else {
+        for (int64_t k = 0; k < cols; ++k) gathered[k] = weights.row(k)[row + i];
+      }
+      body.scales[static_cast<size_t>(row + i)] =
+          HWY_DYNAMIC_DISPATCH(int8_numbers)(from, cols, numbers.data() + i * cols);
+    }
+    fill_int8(body, row, count, {numbers.data(), count, cols, cols});
+  });
+}
+
+// Calls read(k, where it stands) for each number of a row of W.
+template <class Read>
+void for_numbers(const PackedMatrix::Body& body, int64_t row, Read read) {
+  const PanelLayout& layout = body.layout;
+  const PanelLayout::Row place = layout.row(row);
+  const std::byte* step = body.panels.get() + place.first;
+  for (int64_t k = 0; k < layout.cols; k += layout.per_step, step += place.stride) {
+    const int64_t here = std::min(layout.per_step, layout.cols - k);
+    for (int64_t i = 0; i < here; ++i) read(k + i, step + i * layout.number_bytes);
+  }
+}
+
+}  // namespace
 
 int64_t PackedMatrix::rows() const {
   return body_ ? body_->layout.rows : 0;
@@ -83,7 +215,11 @@ int64_t PackedMatrix::cols() const {
 }
 size_t PackedMatrix::bytes() const {
   if (!body_) return 0;
-  return static_cast<size_t>(body_->layout.bytes()) + (body_->onednn ? bytes_of(*body_->onednn) : 0);
+  const PanelLayout& layout = body_->layout;
+  int64_t bytes = layout.bytes();
+  if (body_->scales) bytes += layout.rows * static_cast<int64_t>(sizeof(float));
+  if (body_->starts) bytes += multiple(layout.rows, layout.vector) * static_cast<int64_t>(sizeof(int32_t));
+  return static_cast<size_t>(bytes) + (body_->onednn ? bytes_of(*body_->onednn) : 0);
 }
 Precision PackedMatrix::precision() const {
   return body_ ? body_->precision : Precision::float32;
@@ -93,34 +229,37 @@ Isa PackedMatrix::isa() const {
 }
 
 PackedMatrix pack(Matrix<const float> weights, Transpose stored, Precision precision) {
-  require_precision(precision);
-  auto body = std::make_shared<PackedMatrix::Body>();
-  body->isa = current_isa();
-  body->precision = precision;
-  PanelLayout& layout = body->layout;
-  layout.panel = HWY_DYNAMIC_DISPATCH(panel_width)();
-  layout.vector = HWY_DYNAMIC_DISPATCH(vector_width)();
-  layout.rows = stored == Transpose::yes ? weights.rows : weights.cols;
-  layout.cols = stored == Transpose::yes ? weights.cols : weights.rows;
-  if (precision == Precision::bfloat16) {
-    layout.per_step = kBf16PerStep;
-    layout.number_bytes = 2;
+  const bool as_stored = stored == Transpose::yes;
+  auto body =
+      make_body(as_stored ? weights.rows : weights.cols, as_stored ? weights.cols : weights.rows, precision);
+  const PanelLayout& layout = body->layout;
+  switch (precision) {
+    case Precision::float32:
+      HWY_DYNAMIC_DISPATCH(pack_panels)
+      (weights, stored, layout.rows, layout.cols, reinterpret_cast<float*>(body->panels.get()));
+      // Our own form is there in any case: whether oneDNN serves is asked again for each number of rows.
+      if (gemm_backend() == GemmBackend::onednn && as_stored) body->onednn = pack_for_onednn(weights);
+      break;
+    case Precision::bfloat16:
+      for_panels(layout, [&](int64_t row, int64_t count) {
+        bf16_pack_panel(weights, stored, row, count, 0, layout.cols, multiple(count, layout.vector),
+                        body->panels.get() + layout.row(row).first);
+      });
+      break;
+    case Precision::int8:
+      quantise_into(*body, weights, stored);
+      break;
   }
-  body->panels = hwy::AllocateAligned<std::byte>(static_cast<size_t>(std::max<int64_t>(layout.bytes(), 1)));
-  if (body->panels == nullptr) throw std::bad_alloc();
-  if (precision == Precision::bfloat16) {
-    for (int64_t row = 0; row < layout.rows; row += layout.panel) {
-      const int64_t count = std::min(layout.panel, layout.rows - row);
-      bf16_pack_panel(weights, stored, row, count, 0, layout.cols, multiple(count, layout.vector),
-                      body->panels.get() + layout.row(row).first);
-    }
-  } else {
-    HWY_DYNAMIC_DISPATCH(pack_panels)
-    (weights, stored, layout.rows, layout.cols, reinterpret_cast<float*>(body->panels.get()));
-    // Our own form is there in any case: whether oneDNN serves is asked again for each number of rows.
-    if (gemm_backend() == GemmBackend::onednn && stored == Transpose::yes)
-      body->onednn = pack_for_onednn(weights);
-  }
+  return PackedMatrix(std::move(body));
+}
+
+PackedMatrix pack_int8(Matrix<const int8_t> weights, std::span<const float> scales) {
+  require(static_cast<int64_t>(scales.size()) == weights.rows,
+          "weights of {} outputs have {} scales: make them equal", weights.rows, scales.size());
+  auto body = make_body(weights.rows, weights.cols, Precision::int8);
+  std::copy(scales.begin(), scales.end(), body->scales.get());
+  for_panels(body->layout,
+             [&](int64_t row, int64_t count) { fill_int8(*body, row, count, rows(weights, row, count)); });
   return PackedMatrix(std::move(body));
 }
 
@@ -136,6 +275,8 @@ void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w,
   p.precision = body.precision;
   p.a = x;
   p.panels = body.panels.get();
+  p.channel_scales = body.scales.get();
+  p.starts = body.starts.get();
   p.c = y;
   p.k = w.cols();
   p.accumulate = accumulate;
@@ -150,16 +291,21 @@ void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w,
 void unpack_row(const PackedMatrix& w, int64_t row, float* out) {
   require(row >= 0 && row < w.rows(), "packed weights of {} rows have no row {}", w.rows(), row);
   const PackedMatrix::Body& body = *w.body();
-  const auto [first, stride] = body.layout.row(row);
-  const std::byte* from = body.panels.get() + first;
-  if (body.precision == Precision::bfloat16) {
-    for (int64_t k = 0; k < w.cols(); ++k) {
-      uint16_t upper;  // half of a float
-      std::memcpy(&upper, from + k / kBf16PerStep * stride + k % kBf16PerStep * 2, sizeof(upper));
-      out[k] = std::bit_cast<float>(static_cast<uint32_t>(upper) << 16);
-    }
-  } else {
-    for (int64_t k = 0; k < w.cols(); ++k, from += stride) std::memcpy(out + k, from, sizeof(float));
+  switch (body.precision) {
+    case Precision::float32:
+      return for_numbers(body, row,
+                         [&](int64_t k, const std::byte* at) { std::memcpy(out + k, at, sizeof(float)); });
+    case Precision::bfloat16:
+      return for_numbers(body, row, [&](int64_t k, const std::byte* at) {
+        uint16_t upper;  // half of a float
+        std::memcpy(&upper, at, sizeof(upper));
+        out[k] = std::bit_cast<float>(static_cast<uint32_t>(upper) << 16);
+      });
+    case Precision::int8:
+      return for_numbers(body, row,
+                         [&, scale = body.scales[static_cast<size_t>(row)]](int64_t k, const std::byte* at) {
+                           out[k] = static_cast<float>(static_cast<int8_t>(*at)) * scale;
+                         });
   }
 }
 
@@ -171,6 +317,21 @@ void unpack_rows(ThreadPool& pool, const PackedMatrix& w, std::span<const int32_
   pool.parallel_ranges(count, 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) unpack_row(w, rows[static_cast<size_t>(i)], out.row(i));
   });
+}
+
+void unpack_int8(const PackedMatrix& w, Matrix<int8_t> weights, std::span<float> scales) {
+  require(w && w.precision() == Precision::int8, "weights packed in {} have no numbers of int8",
+          precision_name(w.precision()));
+  require(
+      weights.rows == w.rows() && weights.cols == w.cols() && static_cast<int64_t>(scales.size()) == w.rows(),
+      "int8 weights [{}, {}] do not fit into [{}, {}] with {} scales: make the shapes fit", w.rows(),
+      w.cols(), weights.rows, weights.cols, scales.size());
+  const PackedMatrix::Body& body = *w.body();
+  for (int64_t row = 0; row < w.rows(); ++row) {
+    int8_t* to = weights.row(row);
+    for_numbers(body, row, [&](int64_t k, const std::byte* at) { to[k] = static_cast<int8_t>(*at); });
+  }
+  std::copy_n(body.scales.get(), w.rows(), scales.begin());
 }
 
 }  // namespace gloss::kernels

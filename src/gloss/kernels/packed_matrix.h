@@ -34,16 +34,27 @@ class PackedMatrix {
  private:
   std::shared_ptr<const Body> body_;
 };
+// int8 products sum up to this many k exactly in 32 bits; packing refuses more. (2^31 - 1) / (127 * 128)
+inline constexpr int64_t kMostInt8Inputs = 132104;
+
 // The right side of a product: W stored as [out, in], or with Transpose::no its transpose [in, out], which
 // serves dX = dY W. Throws UsageError for a precision that this CPU does not serve.
+//
+// int8: row o of W becomes round(W[o] / scale[o]) with scale[o] = max |W[o]| / 127, or 0 where the row is
+// zero; a row with a number that is not finite gives NaN.
 PackedMatrix pack(Matrix<const float> weights, Transpose stored = Transpose::yes,
                   Precision precision = Precision::float32);
+// Weights that a file holds as int8: W[o, i] = weights[o, i] * scales[o]. Of the precision int8.
+PackedMatrix pack_int8(Matrix<const int8_t> weights, std::span<const float> scales);
 
 // y [M, out] (+)= x [M, in] W^T in the precision of W, to which x is rounded. Every row of y depends on its
 // row of x and on W alone. Throws Error if the shapes do not fit, or if the instruction set was changed after
 // packing.
 //
 // float32 and bfloat16: bit-equal to gemm with the plain weights.
+// int8: a row of x is quantised as those of W are (a row with a number that is not finite gives NaN); an
+// element is float(exact sum) * (scale of its row * scale of its output), and then takes the way out. The
+// same bits on every instruction set from AVX2 up, with VNNI and without.
 void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w, Matrix<float> y,
                  Accumulate accumulate = Accumulate::no, const Epilogue<float>& epilogue = {});
 
@@ -52,5 +63,7 @@ void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w,
 void unpack_row(const PackedMatrix& w, int64_t row, float* out);
 // out [rows.size(), in] = rows rows[0], rows[1], ... of W, as an embedding reads its table.
 void unpack_rows(ThreadPool& pool, const PackedMatrix& w, std::span<const int32_t> rows, Matrix<float> out);
+// What pack_int8 takes: weights [out, in] and scales [out] of a matrix in int8, to be written to a file.
+void unpack_int8(const PackedMatrix& w, Matrix<int8_t> weights, std::span<float> scales);
 
 }  // namespace gloss::kernels
