@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,8 +85,7 @@ std::optional<std::string> first_wrong(const Operands<float>& o) {
       if (o.c.accumulate == Accumulate::yes) expected = o.before.view().row(i)[j] + expected;
       if (o.c.bias) expected = expected + o.bias.view().row(0)[j];
       const float got = o.out.view().row(i)[j];
-      const std::string where = "[" + std::to_string(i) + ", " + std::to_string(j) + "] of " + o.c.text() +
-                                ": " + std::to_string(got);
+      const std::string where = fmt::format("[{}, {}] of {}: {}", i, j, o.c.text(), got);
       if (o.c.keep && o.pre.view().row(i)[j] != expected) return "pre-activation at " + where;
       const double activated = reference_activation(o.c.activation, static_cast<double>(expected));
       const double allowed =

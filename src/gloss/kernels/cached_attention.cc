@@ -15,42 +15,116 @@ HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
-// out = inverse * sum_t w[t] value_t, columns c .. c + 16 C of head h. Several chunks at once, because each
-// is one long chain of additions.
-template <int C, class T>
-HWY_INLINE void mix_values(const CachedAttention<T>& in, const CachedRows<T>& rows, int64_t h, int64_t c,
-                           const T* w, T inverse, T* out) {
-  Wide<T> mixed[C];
-  for (Wide<T>& chunk : mixed) chunk = zero<T>();
-  const int64_t width = in.d_v - c;
-  for (int64_t t = 0; t < rows.count; ++t) {
-    const T* value = rows.value + (rows.index ? rows.index[t] : t) * in.value_stride + h * in.d_v + c;
-    const Wide<T> weight = set(w[t]);
-    for (int i = 0; i < C; ++i)
-      mixed[i] = mul_add(weight, load_chunk(value + i * kWide, width - i * kWide), mixed[i]);
+// Row t of a hypothesis' keys or values.
+template <class T>
+HWY_INLINE const T* row_of(const T* rows, int64_t stride, const CachedRows<T>& of, int64_t t) {
+  return rows + (of.index ? of.index[t] : t) * stride;
+}
+
+// scores[h * stride + i] = q_h k_{t+i,h} for sixteen keys; those that are missing repeat the last one, so that nothing
+// branches. kChunks sixteens make up d_k; 0: as many as it takes.
+template <int kChunks, class T>
+HWY_INLINE void score_keys(const CachedAttention<T>& in, const CachedRows<T>& rows, const T* query, int64_t t,
+                           T* scores, int64_t stride) {
+  const T* keys[kWide];
+  for (int64_t i = 0; i < kWide; ++i)
+    keys[i] = row_of(rows.key, in.key_stride, rows, std::min(t + i, rows.count - 1));
+  for (int64_t h = 0; h < in.heads; ++h) {
+    const T* q = query + h * in.d_k;
+    Wide<T> dots[kWide];
+    if constexpr (kChunks > 0) {
+      Wide<T> chunks[kChunks];
+      for (int c = 0; c < kChunks; ++c) chunks[c] = load(q + c * kWide);
+#pragma GCC unroll 16
+      for (int i = 0; i < kWide; ++i) {
+        const T* k = keys[i] + h * in.d_k;
+        dots[i] = zero<T>();
+#pragma GCC unroll 4
+        for (int c = 0; c < kChunks; ++c) dots[i] = mul_add(chunks[c], load(k + c * kWide), dots[i]);
+      }
+    } else {
+      for (int i = 0; i < kWide; ++i) {
+        const T* k = keys[i] + h * in.d_k;
+        dots[i] = zero<T>();
+        for (int64_t c = 0; c < in.d_k; c += kWide)
+          dots[i] = mul_add(load_chunk(q + c, in.d_k - c), load_chunk(k + c, in.d_k - c), dots[i]);
+      }
+    }
+    store(sums(dots), scores + h * stride);
   }
-  for (int i = 0; i < C; ++i) store_chunk(mixed[i] * set(inverse), out + i * kWide, width - i * kWide);
+}
+
+// out = sum_t w[t] value_t, `chunks` sixteens from column c on, each scaled by its head's inverse. Many at once,
+// because each is one long chain of additions.
+template <int kChunks, class T>
+HWY_INLINE void mix_chunks(const CachedAttention<T>& in, const CachedRows<T>& rows, int64_t c, const T* weights,
+                           int64_t stride, const T* inverse, T* out) {
+  Wide<T> mixed[kChunks];
+  const T* w[kChunks];
+  for (int i = 0; i < kChunks; ++i) {
+    mixed[i] = zero<T>();
+    w[i] = weights + (c + i * kWide) / in.d_v * stride;
+  }
+  for (int64_t t = 0; t < rows.count; ++t) {
+    const T* value = row_of(rows.value, in.value_stride, rows, t) + c;
+    for (int i = 0; i < kChunks; ++i) mixed[i] = mul_add(set(w[i][t]), load(value + i * kWide), mixed[i]);
+  }
+  for (int i = 0; i < kChunks; ++i)
+    store(mixed[i] * set(inverse[(c + i * kWide) / in.d_v]), out + c + i * kWide);
+}
+
+// The same for a head whose width is no multiple of sixteen.
+template <class T>
+HWY_INLINE void mix_head(const CachedAttention<T>& in, const CachedRows<T>& rows, int64_t h, const T* w,
+                         T inverse, T* out) {
+  for (int64_t c = 0; c < in.d_v; c += kWide) {
+    const int64_t width = in.d_v - c, column = h * in.d_v + c;
+    Wide<T> mixed = zero<T>();
+    for (int64_t t = 0; t < rows.count; ++t) {
+      const T* value = row_of(rows.value, in.value_stride, rows, t) + column;
+      mixed = mul_add(set(w[t]), load_chunk(value, width), mixed);
+    }
+    store_chunk(mixed * set(inverse), out + column, width);
+  }
+}
+
+// scores -> e^(score - largest), for n of them; returns 1 / their sum. The row is padded to whole sixteens.
+template <class T>
+HWY_INLINE T normalise(T* w, int64_t n) {
+  const int64_t stride = (n + kWide - 1) / kWide * kWide;
+  std::fill(w + n, w + stride, -std::numeric_limits<T>::infinity());
+  Wide<T> most = load(w);
+  for (int64_t t = kWide; t < stride; t += kWide) most = max(most, load(w + t));
+  const Wide<T> top = set(largest(most));
+  Wide<T> total = zero<T>();
+  for (int64_t t = 0; t < stride; t += kWide) {
+    const Wide<T> p = exp(load(w + t) - top);
+    store(p, w + t);
+    total = total + p;
+  }
+  return T{1} / sum(total);
 }
 
 template <class T>
 void attend_row(const CachedAttention<T>& in, int64_t i, T* out) {
   const T* query = in.query.row(i);
   const CachedRows<T>& rows = in.rows[static_cast<size_t>(i)];
-  const int64_t n = rows.count, stride = (n + kWide - 1) / kWide * kWide;
-  std::fill_n(out, in.heads * in.d_v, T{0});
-  if (n == 0) return;
-  const Scratch<T> weights(in.heads * stride), scaled(in.heads * in.d_k + kWide);
+  const int64_t n = rows.count, stride = (n + kWide - 1) / kWide * kWide, width = in.heads * in.d_v;
+  if (n == 0) {
+    std::fill_n(out, width, T{0});
+    return;
+  }
+  const Scratch<T> weights(in.heads * stride), scaled(in.heads * in.d_k + kWide), inverse(in.heads);
   for (int64_t c = 0; c < in.heads * in.d_k; ++c) scaled[c] = query[c] * in.scale;
   // Each key row is read once, for all heads.
-  for (int64_t t = 0; t < n; ++t) {
-    const T* key = rows.key + (rows.index ? rows.index[t] : t) * in.key_stride;
-    for (int64_t h = 0; h < in.heads; ++h) {
-      const T *q = scaled.data() + h * in.d_k, *k = key + h * in.d_k;
-      Wide<T> dot = zero<T>();
-      for (int64_t c = 0; c < in.d_k; c += kWide) {
-        dot = mul_add(load_chunk(q + c, in.d_k - c), load_chunk(k + c, in.d_k - c), dot);
-      }
-      weights[h * stride + t] = sum(dot);
+  for (int64_t t = 0; t < n; t += kWide) {
+    T* scores = weights.data() + t;
+    if (in.d_k == 2 * kWide) {
+      score_keys<2>(in, rows, scaled.data(), t, scores, stride);
+    } else if (in.d_k == 4 * kWide) {
+      score_keys<4>(in, rows, scaled.data(), t, scores, stride);
+    } else {
+      score_keys<0>(in, rows, scaled.data(), t, scores, stride);
     }
   }
   for (int64_t h = 0; h < in.heads; ++h) {
@@ -59,22 +133,19 @@ void attend_row(const CachedAttention<T>& in, int64_t i, T* out) {
       const T* bias = in.bias.by_distance.row(h) + (in.bias.zero - (n - 1));
       for (int64_t t = 0; t < n; ++t) w[t] += bias[t];
     }
-    std::fill(w + n, w + stride, -std::numeric_limits<T>::infinity());
-    Wide<T> most = load(w);
-    for (int64_t t = kWide; t < stride; t += kWide) most = max(most, load(w + t));
-    const Wide<T> top = set(largest(most));
-    Wide<T> total = zero<T>();
-    for (int64_t t = 0; t < stride; t += kWide) {
-      const Wide<T> p = exp(load(w + t) - top);
-      store(p, w + t);
-      total = total + p;
-    }
-    const T inverse = T{1} / sum(total);
-    T* o = out + h * in.d_v;
-    int64_t c = 0;
-    for (; c + 2 * kWide <= in.d_v; c += 2 * kWide) mix_values<2>(in, rows, h, c, w, inverse, o + c);
-    for (; c < in.d_v; c += kWide) mix_values<1>(in, rows, h, c, w, inverse, o + c);
+    inverse[h] = normalise(w, n);
   }
+  if (in.d_v % kWide != 0) {
+    for (int64_t h = 0; h < in.heads; ++h)
+      mix_head(in, rows, h, weights.data() + h * stride, inverse[h], out);
+    return;
+  }
+  int64_t c = 0;
+  for (; c + 8 * kWide <= width; c += 8 * kWide)
+    mix_chunks<8>(in, rows, c, weights.data(), stride, inverse.data(), out);
+  for (; c + 2 * kWide <= width; c += 2 * kWide)
+    mix_chunks<2>(in, rows, c, weights.data(), stride, inverse.data(), out);
+  for (; c < width; c += kWide) mix_chunks<1>(in, rows, c, weights.data(), stride, inverse.data(), out);
 }
 
 GLOSS_KERNEL(attend_row);

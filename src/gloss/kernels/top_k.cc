@@ -27,8 +27,8 @@ void sum_exp_below_largest(const float* HWY_RESTRICT row, int64_t n, float* HWY_
   // A NaN that the maximum lost comes through here: the sum keeps every one.
   const Wide<float> shift = set(*highest);
   Wide<float> parts = zero<float>();
-  for (int64_t i = 0; i < whole; i += kWide) parts = parts + exp(load(row + i) - shift);
-  if (whole < n) parts = parts + exp(load_first(row + whole, n - whole, kLowest) - shift);
+  for (int64_t i = 0; i < whole; i += kWide) parts = parts + exp_not_above_zero(load(row + i) - shift);
+  if (whole < n) parts = parts + exp_not_above_zero(load_first(row + whole, n - whole, kLowest) - shift);
   *total = sum(parts);
 }
 

@@ -182,6 +182,53 @@ template <class T>
 HWY_INLINE T sum(const Wide<T>& x) {
   return fold(x, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
 }
+// Lane i is sum(x[i]), bit for bit: the same folds, done for sixteen at once by putting halves side by side.
+template <class T>
+HWY_INLINE Wide<T> sums(const Wide<T> (&x)[kWide]) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(T) == 4) {
+    const typename Wide<T>::D d;
+    const hn::RepartitionToWide<typename Wide<T>::D> pairs;
+    // Eight lanes of a and of b -> four of each, in blocks: AVX2 [a b].
+    const auto halves = [&](auto a, auto b) HWY_ATTR {
+      return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
+    };
+    // Four lanes a block -> two, a block of x beside one of y.
+    const auto twos = [&](auto a, auto b) HWY_ATTR {
+      const auto p = hn::BitCast(pairs, a), q = hn::BitCast(pairs, b);
+      return hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, p, q)),
+                     hn::BitCast(d, hn::InterleaveUpper(pairs, p, q)));
+    };
+    const auto ones = [&](auto a, auto b) HWY_ATTR {
+      return hn::Add(hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a));
+    };
+#if HWY_TARGET == HWY_AVX3
+    // [a a b b] and [c c d d], blocks of four lanes -> [a c b d].
+    const auto quarters = [&](auto ab, auto cd) HWY_ATTR {
+      return hn::Add(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(cd), ab),
+                     hn::OddEvenBlocks(cd, hn::SwapAdjacentBlocks(ab)));
+    };
+    const auto four = [&](int i) HWY_ATTR {  // x[i], x[i + 2], x[i + 4], x[i + 6]
+      return quarters(halves(x[i].v[0], x[i + 4].v[0]), halves(x[i + 2].v[0], x[i + 6].v[0]));
+    };
+    Wide<T> all;
+    all.v[0] = ones(twos(four(0), four(1)), twos(four(8), four(9)));
+    return all;
+#else
+    return each<T>([&](int half) HWY_ATTR {
+      const auto two = [&](int i) HWY_ATTR {  // x[i], x[i + 2]
+        const Wide<T>&a = x[8 * half + i], &b = x[8 * half + i + 2];
+        return halves(hn::Add(a.v[0], a.v[1]), hn::Add(b.v[0], b.v[1]));
+      };
+      return ones(twos(two(0), two(1)), twos(two(4), two(5)));
+    });
+#endif
+  }
+#endif
+  HWY_ALIGN T lanes[kWide];
+  for (int64_t i = 0; i < kWide; ++i) lanes[i] = sum(x[i]);
+  return load(lanes);
+}
 template <class T>
 HWY_INLINE T largest(const Wide<T>& x) {
   return fold(x, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); });
@@ -196,6 +243,18 @@ HWY_INLINE Wide<T> by_lane(const Wide<T>& x, F f) {
   return load(lanes);
 }
 
+// e^r for |r| <= ln 2 / 2 (Cephes expf).
+template <class D, class V>
+HWY_INLINE V exp_near_zero(D d, V r) {
+  auto p = hn::Set(d, 1.9875691500e-4f);
+  p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3f));
+  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3f));
+  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1f));
+  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1f));
+  return hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), hn::Set(d, 1.0f));
+}
+
 // e^x; 0 below -87.3, infinity above 88.7 (float: relative error 1e-7). NaN stays NaN.
 HWY_INLINE Wide<float> exp(const Wide<float>& x) {
   const Wide<float>::D d;
@@ -206,13 +265,7 @@ HWY_INLINE Wide<float> exp(const Wide<float>& x) {
     const auto n = hn::Round(hn::Mul(c, hn::Set(d, 1.44269504f)));
     auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), c);  // ln 2 in two parts
     r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-    auto p = hn::Set(d, 1.9875691500e-4f);  // Cephes expf
-    p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3f));
-    p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3f));
-    p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2f));
-    p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1f));
-    p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1f));
-    p = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), hn::Set(d, 1.0f));
+    const auto p = exp_near_zero(d, r);
     // 2^n in two factors, since n may be 128.
     const auto ni = hn::ConvertTo(di, n);
     const auto half = hn::ShiftRight<1>(ni);
@@ -222,6 +275,19 @@ HWY_INLINE Wide<float> exp(const Wide<float>& x) {
     const auto y = hn::Mul(hn::Mul(p, a), b);
     const auto inf = hn::Set(d, HUGE_VALF);
     return hn::IfThenElse(hn::Gt(x.v[i], hi), inf, hn::IfThenZeroElse(hn::Lt(x.v[i], lo), y));
+  });
+}
+// The same for x <= 0, where fewer steps do, but for x below -87.3: 1.2e-38 then instead of 0.
+HWY_INLINE Wide<float> exp_not_above_zero(const Wide<float>& x) {
+  const Wide<float>::D d;
+  const hn::RebindToSigned<Wide<float>::D> di;
+  return each<float>([&](int i) HWY_ATTR {
+    const auto c = hn::Max(hn::Set(d, -87.33654f), x.v[i]);  // in this order NaN passes
+    const auto n = hn::Round(hn::Mul(c, hn::Set(d, 1.44269504f)));
+    auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), c);
+    r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+    const auto power = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127)));  // n >= -126
+    return hn::Mul(exp_near_zero(d, r), hn::BitCast(d, power));
   });
 }
 HWY_INLINE Wide<double> exp(const Wide<double>& x) {
