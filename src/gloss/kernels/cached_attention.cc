@@ -21,8 +21,8 @@ HWY_INLINE const T* row_of(const T* rows, int64_t stride, const CachedRows<T>& o
   return rows + (of.index ? of.index[t] : t) * stride;
 }
 
-// scores[h * stride + i] = q_h k_{t+i,h} for sixteen keys; those that are missing repeat the last one, so that nothing
-// branches. kChunks sixteens make up d_k; 0: as many as it takes.
+// scores[h * stride + i] = q_h k_{t+i,h} for sixteen keys; those that are missing repeat the last one, so
+// that nothing branches. kChunks sixteens make up d_k; 0: as many as it takes.
 template <int kChunks, class T>
 HWY_INLINE void score_keys(const CachedAttention<T>& in, const CachedRows<T>& rows, const T* query, int64_t t,
                            T* scores, int64_t stride) {
@@ -54,11 +54,11 @@ HWY_INLINE void score_keys(const CachedAttention<T>& in, const CachedRows<T>& ro
   }
 }
 
-// out = sum_t w[t] value_t, `chunks` sixteens from column c on, each scaled by its head's inverse. Many at once,
-// because each is one long chain of additions.
+// out = sum_t w[t] value_t, `chunks` sixteens from column c on, each scaled by its head's inverse. Many at
+// once, because each is one long chain of additions.
 template <int kChunks, class T>
-HWY_INLINE void mix_chunks(const CachedAttention<T>& in, const CachedRows<T>& rows, int64_t c, const T* weights,
-                           int64_t stride, const T* inverse, T* out) {
+HWY_INLINE void mix_chunks(const CachedAttention<T>& in, const CachedRows<T>& rows, int64_t c,
+                           const T* weights, int64_t stride, const T* inverse, T* out) {
   Wide<T> mixed[kChunks];
   const T* w[kChunks];
   for (int i = 0; i < kChunks; ++i) {

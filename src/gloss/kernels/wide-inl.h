@@ -199,9 +199,8 @@ HWY_INLINE Wide<T> sums(const Wide<T> (&x)[kWide]) {
       return hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, p, q)),
                      hn::BitCast(d, hn::InterleaveUpper(pairs, p, q)));
     };
-    const auto ones = [&](auto a, auto b) HWY_ATTR {
-      return hn::Add(hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a));
-    };
+    const auto ones = [&](auto a, auto b)
+                          HWY_ATTR { return hn::Add(hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a)); };
 #if HWY_TARGET == HWY_AVX3
     // [a a b b] and [c c d d], blocks of four lanes -> [a c b d].
     const auto quarters = [&](auto ab, auto cd) HWY_ATTR {
