@@ -1,6 +1,7 @@
 // The block loop of the matrix product: chains of k, blocks of rows, panels, register tiles. Per-target
 // include, as wide-inl.h.
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include "gloss/base/error.h"
@@ -19,13 +20,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
-
-// Rows of op(A) for one chain: each at its own place, or packed in tiles.
-struct LeftSide {
-  const std::byte* data;
-  int64_t stride;  // bytes between rows that are not packed
-  bool packed;
-};
 
 // op(B) for one chain, as the register tile reads it: packed before, packed just now, or in place. The panel
 // that begins at column `col` of the block is at data + col * column + step * (its bytes a step).
@@ -63,12 +57,20 @@ void panel_of_rows(const Product& p, const Block& block, const Chain& chain, int
   // Where nothing else happens to whole vectors, the tile writes them where they belong.
   const bool direct =
       std::is_same_v<Sum, float> && chain.first && cols == out_width && (!chain.last || writes_plain_sums(p));
+  // C that the second-level cache cannot hold is fetched while the tile is computed.
+  const bool far = chain.last && p.c.rows * p.c.stride > 1 << 17;
   HWY_ALIGN Sum buffer[kTileRows * kPanelWidth * kPanelsTogether];
   for (int64_t tile = 0; tile < tiles.count; ++tile) {
     const int64_t begin = tiles.begin(tile), rows = tiles.begin(tile + 1) - begin;
     const TilePlace place{block.row + m + begin, rows, block.col + col, cols};
     in.a = left.data + (left.packed ? kWordBytes * tiles.packed(tile, chain.steps) : begin * left.stride);
     float* const kept = chain.kept ? chain.kept + (m + begin) * chain.kept_stride + col : nullptr;
+    if (far) {
+      for (int64_t i = 0; i < rows; ++i) {
+        const float* c = p.c.row(place.row + i) + place.col;
+        for (int64_t j = 0; j < cols; j += 16) hwy::Prefetch(c + j);
+      }
+    }
     const TileFunction<Sum> make_sums = Numbers::tile(left.packed, rows, width, together);
     if constexpr (std::is_same_v<Sum, float>) {
       if (direct) {
@@ -78,7 +80,7 @@ void panel_of_rows(const Product& p, const Block& block, const Chain& chain, int
       }
     }
     make_sums(in, buffer, out_width);
-    const auto sums = Numbers::sums(p, buffer, out_width, place);
+    const auto sums = Numbers::sums(p, left, begin, buffer, out_width, place);
     if (chain.last) {
       finish_tile(place, sums, chain.first ? nullptr : kept, chain.kept_stride, p);
     } else if constexpr (std::is_same_v<Sum, float>) {
@@ -108,21 +110,54 @@ RightSide right_side(const Product& p, const Block& block, const Chain& chain, b
   return {p.panels + block.col * column, column, chain.step, 0};
 }
 
+// Rows `row` and following of op(A) for one chain; `words` and `scales` have room for them if they must be
+// packed or rounded.
+template <class Numbers>
+LeftSide left_side(const Product& p, const Chain& chain, int64_t row, const RowTiles& tiles, std::byte* words,
+                   float* scales) {
+  const int64_t k0 = chain.step * Numbers::kPerStep,
+                count = std::min(chain.steps * Numbers::kPerStep, p.k - k0);
+  if constexpr (Numbers::kPacks) {
+    if (p.ta == Transpose::yes) {
+      Numbers::pack_a(p, row, tiles, k0, count, words);
+      return {words, 0, true, nullptr};
+    }
+  }
+  if constexpr (Numbers::kRounds) {
+    if (p.words) {
+      const float* row_scales = p.row_scales ? p.row_scales + row : nullptr;
+      return {p.words + row * p.words_stride + chain.step * kWordBytes, p.words_stride, false, row_scales};
+    }
+    const int64_t stride = words_stride(chain.steps);
+    for (int64_t i = 0; i < tiles.begin(tiles.count); ++i) {
+      scales[i] = Numbers::round_row(p.a.row(row + i) + k0, count, words + i * stride);
+    }
+    return {words, stride, false, scales};
+  }
+  return {bytes(p.a.row(row) + k0), p.a.stride * kWordBytes, false, nullptr};
+}
+
 // One task: a block of C, chain after chain, in blocks of rows that stay in the second-level cache.
 template <class Numbers>
 void compute_block_in(const Product& p, const Block& block) {
-  constexpr int64_t kPerStep = Numbers::kPerStep, kBytes = Numbers::kColumnBytes;
-  const int64_t all_steps = ceil_div(p.k, kPerStep), most_steps = std::min(all_steps, Numbers::kMostSteps);
-  const bool packed_a = Numbers::kPacks && p.ta == Transpose::yes,
-             in_place = Numbers::reads_b_in_place(p, block);
-  const int64_t most_rows = Numbers::block_rows(p);
+  const int64_t all_steps = ceil_div(p.k, Numbers::kPerStep),
+                most_steps = std::min(all_steps, Numbers::kMostSteps);
+  const bool packed_a = Numbers::kPacks && p.ta == Transpose::yes;
+  const bool in_place = Numbers::reads_b_in_place(p, block);
+  const int64_t most_rows = Numbers::block_rows(most_steps);
   // Chains before the last one wait in C, or apart while C still holds what is to be added to.
   const bool chains = all_steps > most_steps, apart = chains && p.accumulate == Accumulate::yes;
   const Scratch<float> kept_apart(apart ? block.rows * block.cols : 0);
   const Scratch<std::byte> panels(
-      p.panels || in_place ? 0 : round_up(block.cols, kFloatLanes) * most_steps * kBytes);
-  const Scratch<std::byte> packed_rows(
-      packed_a ? kWordBytes * RowTiles(most_rows).packed(most_rows / kTileRows, most_steps) : 0);
+      p.panels || in_place ? 0 : round_up(block.cols, kFloatLanes) * most_steps * Numbers::kColumnBytes);
+  int64_t words_bytes = 0;
+  if (packed_a) {
+    words_bytes = kWordBytes * RowTiles(most_rows).packed(most_rows / kTileRows, most_steps);
+  } else if (Numbers::kRounds && !p.words) {
+    words_bytes = std::min(most_rows, block.rows) * words_stride(most_steps);
+  }
+  const Scratch<std::byte> words(words_bytes);
+  std::array<float, kBlockRows> scales;
 
   Chain chain;
   chain.kept = apart ? kept_apart.data() : chains ? p.c.row(block.row) + block.col : nullptr;
@@ -135,12 +170,7 @@ void compute_block_in(const Product& p, const Block& block) {
     chain.b = right_side<Numbers>(p, block, chain, in_place, panels.data());
     for (int64_t m = 0; m < block.rows; m += most_rows) {
       const RowTiles tiles(std::min(most_rows, block.rows - m));
-      LeftSide left{packed_rows.data(), 0, packed_a};
-      if constexpr (Numbers::kPacks) {
-        const int64_t k0 = chain.step * kPerStep, count = std::min(chain.steps * kPerStep, p.k - k0);
-        if (packed_a) Numbers::pack_a(p, block.row + m, tiles, k0, count, packed_rows.data());
-      }
-      if (!packed_a) left = {Numbers::row_of_a(p, block.row + m, chain.step), Numbers::a_stride(p), false};
+      const LeftSide left = left_side<Numbers>(p, chain, block.row + m, tiles, words.data(), scales.data());
       const bool few = !packed_a && !in_place && tiles.count == 1 && tiles.begin(1) <= 2;
       int64_t cols = 0;
       for (int64_t col = 0; col < block.cols; col += cols) {
@@ -153,23 +183,47 @@ void compute_block_in(const Product& p, const Block& block) {
   } while (chain.step < all_steps);
 }
 
-void compute_block(const Product& p, const Block& block) {
+// Calls run with the Numbers of a product.
+template <class Run>
+void with_numbers(const Product& p, Run run) {
   switch (p.precision) {
     case Precision::float32:
-      return compute_block_in<FloatNumbers>(p, block);
+      return run(FloatNumbers());
     case Precision::bfloat16:
 #if HWY_TARGET == HWY_AVX3
-      return compute_block_in<Bf16Numbers>(p, block);
+      return run(Bf16Numbers());
 #else
       break;
 #endif
     case Precision::int8:
 #if HWY_TARGET == HWY_AVX3
-      if (p.starts) return compute_block_in<VnniNumbers>(p, block);
+      if (p.starts) return run(VnniNumbers());
 #endif
-      return compute_block_in<PairNumbers>(p, block);
+      return run(PairNumbers());
   }
   fail("{} has no kernel for products in {}", hwy::TargetName(HWY_TARGET), precision_name(p.precision));
+}
+
+void compute_block(const Product& p, const Block& block) {
+  with_numbers(p, [&](auto numbers) { compute_block_in<decltype(numbers)>(p, block); });
+}
+
+// Rows [row, row + rows) of A, which is not transposed, as words of the precision and their scales.
+void round_rows(const Product& p, int64_t row, int64_t rows, std::byte* words, int64_t stride,
+                float* scales) {
+  with_numbers(p, [&](auto numbers) {
+    if constexpr (decltype(numbers)::kRounds) {
+      for (int64_t i = row; i < row + rows; ++i) {
+        scales[i] = numbers.round_row(p.a.row(i), p.k, words + i * stride);
+      }
+    }
+  });
+}
+// How many k are in a word.
+int64_t k_per_word(const Product& p) {
+  int64_t k = 1;
+  with_numbers(p, [&](auto numbers) { k = numbers.kPerStep; });
+  return k;
 }
 
 }  // namespace

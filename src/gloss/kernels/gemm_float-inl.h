@@ -95,7 +95,8 @@ void pack_rows(Matrix<const float> a, int64_t row, const RowTiles& tiles, int64_
 // What the block loop (gemm-inl.h) asks of a precision.
 struct FloatNumbers {
   using Sum = float;
-  static constexpr bool kPacks = true;           // what comes as floats
+  static constexpr bool kPacks = true;  // A that is transposed, and B that was not packed before
+  static constexpr bool kRounds = false;
   static constexpr int64_t kPerStep = 1;         // k of a step
   static constexpr int64_t kColumnBytes = 4;     // of a column in a step of a panel
   static constexpr int64_t kMostSteps = kChain;  // of a chain
@@ -112,13 +113,9 @@ struct FloatNumbers {
     return packed_a ? kPacked[index] : kPlain[index];
   }
 
-  static int64_t block_rows(const Product&) { return kBlockRows; }
-  // Where row `row` of A, which is not transposed, begins for a chain that begins at step `step`.
-  static const std::byte* row_of_a(const Product& p, int64_t row, int64_t step) {
-    return bytes(p.a.row(row) + step);
-  }
-  static int64_t a_stride(const Product& p) { return p.a.stride * kColumnBytes; }
-  static FloatSums sums(const Product&, const float* tile, int64_t stride, const TilePlace&) {
+  static int64_t block_rows(int64_t) { return kBlockRows; }
+  static FloatSums sums(const Product&, const LeftSide&, int64_t, const float* tile, int64_t stride,
+                        const TilePlace&) {
     return {tile, stride};
   }
 

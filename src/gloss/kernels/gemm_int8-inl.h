@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "gloss/kernels/gemm_rounded-inl.h"
+#include "gloss/kernels/gemm_float-inl.h"
 #include "gloss/kernels/gemm_vnni.h"
 #include "gloss/kernels/int8_scale-inl.h"
 
@@ -32,13 +32,19 @@ struct ScaledSums {
   const float* row_scales;
   const float* channel_scales;
 
-  template <class Read>
-  HWY_INLINE Wide<float> at(int64_t i, int64_t j, Read read) const {
-    const Wide<int32_t> sums = read(data + i * stride + j);
-    const Wide<float>::D d;
-    const auto x = each<float>([&](int v) HWY_ATTR { return hn::ConvertTo(d, sums.v[v]); });
-    return x * (set(row_scales[i]) * read(channel_scales + j));
-  }
+  struct Row {
+    const int32_t* data;
+    Wide<float> scale;
+    const float* channel_scales;
+    template <class Read>
+    HWY_INLINE Wide<float> at(int64_t j, Read read) const {
+      const Wide<int32_t> sums = read(data + j);
+      const Wide<float>::D d;
+      const auto x = each<float>([&](int v) HWY_ATTR { return hn::ConvertTo(d, sums.v[v]); });
+      return x * (scale * read(channel_scales + j));
+    }
+  };
+  HWY_INLINE Row row(int64_t i) const { return {data + i * stride, set(row_scales[i]), channel_scales}; }
 };
 
 // --- The register tile without VNNI ---------------------------------------------------------------------
@@ -116,19 +122,22 @@ constexpr std::array<TileFunction<int32_t>, sizeof...(kIndex)> pair_tiles(std::i
 // --- For the block loop
 // -------------------------------------------------------------------------------------
 
-struct Int8Numbers : RoundedRows {
+struct Int8Numbers {
   using Sum = int32_t;
   static constexpr bool kPacks = false;  // B is packed before, A is never transposed
+  static constexpr bool kRounds = true;
   static constexpr int64_t kMostSteps = std::numeric_limits<int64_t>::max();  // exact sums need no chains
 
   // As many rows as the second-level cache holds beside panels of all k.
-  static int64_t block_rows(const Product& p) {
-    return std::clamp<int64_t>((384 << 10) / p.words_stride / kTileRows, 1, kBlockRows / kTileRows) *
+  static int64_t block_rows(int64_t steps) {
+    return std::clamp<int64_t>((384 << 10) / words_stride(steps) / kTileRows, 1, kBlockRows / kTileRows) *
            kTileRows;
   }
-  static ScaledSums sums(const Product& p, const int32_t* tile, int64_t stride, const TilePlace& place) {
-    return {tile, stride, p.row_scales + place.row, p.channel_scales + place.col};
+  static ScaledSums sums(const Product& p, const LeftSide& left, int64_t row, const int32_t* tile,
+                         int64_t stride, const TilePlace& place) {
+    return {tile, stride, left.scales + row, p.channel_scales + place.col};
   }
+  static bool reads_b_in_place(const Product&, const Block&) { return false; }
 };
 
 struct PairNumbers : Int8Numbers {
@@ -142,6 +151,13 @@ struct PairNumbers : Int8Numbers {
     }
     return kTiles[static_cast<size_t>((rows - 1) * kPanelVectors + width / kFloatLanes - 1)];
   }
+  static float round_row(const float* x, int64_t count, std::byte* words) {
+    const Int8Scale s = int8_scale(x, count);
+    auto* q = reinterpret_cast<int16_t*>(words);
+    round_to_int8(x, count, s.factor, q);
+    if (count % kPairPerStep != 0) q[count] = 0;
+    return s.scale;
+  }
 };
 
 #if HWY_TARGET == HWY_AVX3
@@ -151,24 +167,13 @@ struct VnniNumbers : Int8Numbers {
   static TileFunction<int32_t> tile(bool, int64_t rows, int64_t width, bool together) {
     return vnni_tile(rows, width, together);
   }
-};
-#endif
-
-// A row of A as words, for VNNI or for pairs, where a word is two numbers of 16 bits. Returns its scale.
-float int8_words(const float* x, int64_t count, bool vnni, std::byte* words) {
-  const Int8Scale s = int8_scale(x, count);
-#if HWY_TARGET == HWY_AVX3
-  if (vnni) {
+  static float round_row(const float* x, int64_t count, std::byte* words) {
+    const Int8Scale s = int8_scale(x, count);
     vnni_round(x, count, s.factor, words);
     return s.scale;
   }
+};
 #endif
-  (void)vnni;
-  auto* q = reinterpret_cast<int16_t*>(words);
-  round_to_int8(x, count, s.factor, q);
-  if (count % kPairPerStep != 0) q[count] = 0;
-  return s.scale;
-}
 
 }  // namespace
 }  // namespace gloss::kernels::HWY_NAMESPACE

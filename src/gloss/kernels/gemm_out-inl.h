@@ -15,21 +15,33 @@ HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
+// Rows of op(A) for one chain: each at its own place, or packed in tiles.
+struct LeftSide {
+  const std::byte* data;
+  int64_t stride;  // bytes between rows that are not packed
+  bool packed;
+  const float* scales;  // of int8 rows
+};
+
 // Rows x cols of C at (row, col).
 struct TilePlace {
   int64_t row, rows, col, cols;
 };
 
-// What the register tile left for a TilePlace, as float.
+// What the register tile left for a TilePlace. Of a row, at(j, read) gives columns from j on as float; `read`
+// loads them.
 struct FloatSums {
   const float* data;
   int64_t stride;
 
-  // Columns from j on of row i of the tile; `read` loads them.
-  template <class Read>
-  HWY_INLINE Wide<float> at(int64_t i, int64_t j, Read read) const {
-    return read(data + i * stride + j);
-  }
+  struct Row {
+    const float* data;
+    template <class Read>
+    HWY_INLINE Wide<float> at(int64_t j, Read read) const {
+      return read(data + j);
+    }
+  };
+  HWY_INLINE Row row(int64_t i) const { return {data + i * stride}; }
 };
 
 // The sums of a chain that is not the last one: kept, or added to what the chains before it gave.
@@ -54,13 +66,14 @@ HWY_NOINLINE void finish_tile_with(const TilePlace& tile, const Sums& sums, cons
                                    int64_t kept_stride, const Product& p) {
   const bool add_c = p.accumulate == Accumulate::yes;
   for (int64_t i = 0; i < tile.rows; ++i) {
+    const auto row = sums.row(i);
     const float* before = kept ? kept + i * kept_stride : nullptr;
     float* c = p.c.row(tile.row + i) + tile.col;
     const float* bias = p.epilogue.bias ? p.epilogue.bias + tile.col : nullptr;
     const Matrix<float>& pre = p.epilogue.pre_activation;
     float* keep = pre.data ? pre.row(tile.row + i) + tile.col : nullptr;
     const auto finish = [&](int64_t j, auto read, auto write) HWY_ATTR {
-      Wide<float> x = sums.at(i, j, read);
+      Wide<float> x = row.at(j, read);
       if (before) x = read(before + j) + x;
       if (add_c) x = read(c + j) + x;
       if (bias) x = x + read(bias + j);

@@ -13,29 +13,26 @@ HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
-// Words of rows that were rounded before.
-struct RoundedRows {
-  static int64_t block_rows(const Product&) { return kBlockRows; }
-  static const std::byte* row_of_a(const Product& p, int64_t row, int64_t step) {
-    return p.words + row * p.words_stride + step * kWordBytes;
-  }
-  static int64_t a_stride(const Product& p) { return p.words_stride; }
-  static bool reads_b_in_place(const Product&, const Block&) { return false; }
-};
-
 #if HWY_TARGET == HWY_AVX3
-struct Bf16Numbers : RoundedRows {
+struct Bf16Numbers {
   using Sum = float;
-  static constexpr bool kPacks = true;
+  static constexpr bool kPacks = true, kRounds = true;
   static constexpr int64_t kPerStep = kBf16PerStep, kColumnBytes = kWordBytes,
                            kMostSteps = kChain / kBf16PerStep;
 
   static TileFunction<float> tile(bool packed_a, int64_t rows, int64_t width, bool together) {
     return bf16_tile(packed_a, rows, width, together);
   }
-  static FloatSums sums(const Product&, const float* tile, int64_t stride, const TilePlace&) {
+  static int64_t block_rows(int64_t) { return kBlockRows; }
+  static FloatSums sums(const Product&, const LeftSide&, int64_t, const float* tile, int64_t stride,
+                        const TilePlace&) {
     return {tile, stride};
   }
+  static float round_row(const float* x, int64_t count, std::byte* words) {
+    bf16_round(x, count, words);
+    return 1;
+  }
+  static bool reads_b_in_place(const Product&, const Block&) { return false; }
   static void pack_b(const Product& p, int64_t col, int64_t cols, int64_t k0, int64_t count, std::byte* out) {
     bf16_pack_panel(p.b, p.tb, col, cols, k0, count, width_of_panel(cols), out);
   }

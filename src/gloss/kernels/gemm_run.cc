@@ -4,7 +4,6 @@
 #include <hwy/highway.h>
 
 #include "gloss/kernels/gemm-inl.h"
-#include "gloss/kernels/gemm_bf16.h"
 #include "gloss/kernels/gemm_run.h"
 
 #if HWY_ONCE
@@ -17,8 +16,9 @@ namespace {
 HWY_EXPORT(compute_block);
 HWY_EXPORT(finish_parts);
 HWY_EXPORT(finish_rows);
-HWY_EXPORT(int8_words);
+HWY_EXPORT(k_per_word);
 HWY_EXPORT(panel_width);
+HWY_EXPORT(round_rows);
 
 // Waking a thread costs about 10 us, so a product that one core finishes in less than 25 us stays on it: at
 // the operations that a core does in a nanosecond at least, and 30 bytes of B, which come from outside its
@@ -101,8 +101,6 @@ void run_chains_apart(const Product& p, ThreadPool& pool, int64_t panel) {
     part.ta = p.ta;
     part.tb = p.tb;
     part.precision = p.precision;
-    if (p.words) part.words = p.words + k / kBf16PerStep * kWordBytes;
-    part.words_stride = p.words_stride;
     part.c = {parts.data() + chain * m * n, m, n, n};
     run_block(part, cut, task % blocks);
   });
@@ -111,55 +109,31 @@ void run_chains_apart(const Product& p, ThreadPool& pool, int64_t panel) {
   });
 }
 
-void run_cut(ThreadPool* pool, const Product& p, int threads) {
-  const int64_t panel = HWY_DYNAMIC_DISPATCH(panel_width)();
-  if (chains_apart(p, threads)) return run_chains_apart(p, *pool, panel);
-  const Cut cut = cut_product(p, threads, panel);
-  for_tasks(threads > 1 ? pool : nullptr, cut.tasks_down * cut.tasks_across,
-            [&](int64_t task) { run_block(p, cut, task); });
+void run_cut(ThreadPool* pool, const Product& p, const Cut& cut) {
+  for_tasks(pool, cut.tasks_down * cut.tasks_across, [&](int64_t task) { run_block(p, cut, task); });
 }
 
-// Rows [row, row + rows) of a product whose A is not transposed.
-Product rows_of(const Product& p, int64_t row, int64_t count) {
-  Product part = p;
-  part.a = rows(p.a, row, count);
-  part.c = rows(p.c, row, count);
-  if (p.epilogue.pre_activation.data)
-    part.epilogue.pre_activation = rows(p.epilogue.pre_activation, row, count);
-  return part;
-}
-
-// Rounds the rows of A once, whatever the number of blocks that read them; about 16 MB at a time.
-void run_rounded(ThreadPool* pool, const Product& p, int threads) {
-  const bool int8 = p.precision == Precision::int8, vnni = p.starts != nullptr;
-  const int64_t per_word = !int8 ? kBf16PerStep : vnni ? kVnniPerStep : kPairPerStep;
-  // The spare cache line keeps rows out of each other's cache sets.
-  const int64_t stride = multiple(ceil_div(p.k, per_word) * kWordBytes, 64) + 64;
-  const int64_t most = multiple(std::max<int64_t>((16 << 20) / stride, kBlockRows), kBlockRows);
-  const int64_t parts = ceil_div(p.c.rows, most), step = multiple(ceil_div(p.c.rows, parts), kTileRows);
-  const Scratch<std::byte> words(std::min(step, p.c.rows) * stride);
-  const Scratch<float> scales(int8 ? std::min(step, p.c.rows) : 0);
-  for (int64_t row = 0; row < p.c.rows; row += step) {
-    Product part = rows_of(p, row, std::min(step, p.c.rows - row));
-    part.words = words.data();
-    part.words_stride = stride;
-    part.row_scales = scales.data();
-    // A thread rounds several numbers a nanosecond, so that fewer than 64 K wake nobody.
-    const bool many = threads > 1 && part.c.rows * p.k > 1 << 16;
-    const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(p.k, 1));
-    for_tasks(many ? pool : nullptr, ceil_div(part.c.rows, grain), [&](int64_t task) {
-      const int64_t end = std::min(part.c.rows, (task + 1) * grain);
-      for (int64_t i = task * grain; i < end; ++i) {
-        std::byte* to = words.data() + i * stride;
-        if (int8) {
-          scales[i] = HWY_DYNAMIC_DISPATCH(int8_words)(part.a.row(i), p.k, vnni, to);
-        } else {
-          bf16_round(part.a.row(i), p.k, to);
-        }
-      }
-    });
-    run_cut(pool, part, threads);
+// Packed weights and rows that must be rounded, each once: a task rounds the rows that it computes for all
+// columns, or, where there are too few of them for the threads, all are rounded before.
+void run_rounded(ThreadPool* pool, Product p, int threads, int64_t panel) {
+  const int64_t m = p.c.rows, n = p.c.cols;
+  if (threads == 1 || m >= 2 * threads * kBlockRows) {
+    const int64_t rows = std::clamp<int64_t>(ceil_div(m, 4 * threads), kBlockRows, 1024);
+    return run_cut(pool, p, cut_evenly(m, n, std::min(rows, m), multiple(n, panel), panel));
   }
+  const int64_t stride = words_stride(ceil_div(p.k, HWY_DYNAMIC_DISPATCH(k_per_word)(p)));
+  const Scratch<std::byte> words(m * stride);
+  const Scratch<float> scales(m);
+  // A thread rounds some numbers a nanosecond, so that fewer than 64 K wake nobody.
+  const int64_t grain = m * p.k > 1 << 16 ? std::max<int64_t>(1, (1 << 14) / p.k) : m;
+  for_tasks(pool, ceil_div(m, grain), [&](int64_t task) {
+    const int64_t row = task * grain, rows = std::min(grain, m - row);
+    HWY_DYNAMIC_DISPATCH(round_rows)(p, row, rows, words.data(), stride, scales.data());
+  });
+  p.words = words.data();
+  p.words_stride = stride;
+  p.row_scales = scales.data();
+  run_cut(pool, p, cut_product(p, threads, panel));
 }
 
 }  // namespace
@@ -167,10 +141,14 @@ void run_rounded(ThreadPool* pool, const Product& p, int threads) {
 void run_own(ThreadPool* pool, const Product& p) {
   if (p.c.rows == 0 || p.c.cols == 0) return;
   const int threads = pool && worth_waking(p) ? pool->threads() : 1;
-  if (p.precision != Precision::float32 && p.ta == Transpose::no) {
-    run_rounded(pool, p, threads);
+  const int64_t panel = HWY_DYNAMIC_DISPATCH(panel_width)();
+  if (threads == 1) pool = nullptr;
+  if (p.precision != Precision::float32 && p.panels) {
+    run_rounded(pool, p, threads, panel);
+  } else if (chains_apart(p, threads)) {
+    run_chains_apart(p, *pool, panel);
   } else {
-    run_cut(pool, p, threads);
+    run_cut(pool, p, cut_product(p, threads, panel));
   }
 }
 

@@ -34,10 +34,10 @@ struct Product {
   Precision precision = Precision::float32;
   Matrix<const float> a, b;
   Transpose ta = Transpose::no, tb = Transpose::no;
-  // Rows of an A that is not transposed in words of the precision; float32 reads A itself.
+  // Rows of an A that is not transposed in words of the precision, where they were rounded before.
   const std::byte* words = nullptr;
   int64_t words_stride = 0;               // bytes
-  const float* row_scales = nullptr;      // int8: [M]
+  const float* row_scales = nullptr;      // int8: [M]; of those words
   const float* channel_scales = nullptr;  // int8: [N]
   const int32_t* starts = nullptr;        // int8 by VNNI: [N up to whole vectors]; null: by pairs
   const std::byte* panels = nullptr;      // all of B packed before; b is not read then
@@ -67,6 +67,11 @@ struct RowTiles {
 // A word of A holds the k of one step; a step of B is a row of its panel.
 inline constexpr int64_t kWordBytes = 4;
 inline constexpr int64_t kPairPerStep = 2;  // of int8 without VNNI
+
+// Bytes from one row of words to the next. The spare cache line keeps rows out of each other's cache sets.
+constexpr int64_t words_stride(int64_t steps) {
+  return multiple(steps * kWordBytes, 64) + 64;
+}
 
 // What one register tile multiplies. Strides are in bytes.
 struct TileInput {
