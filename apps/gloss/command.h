@@ -32,6 +32,7 @@ Run add_translate(CLI::App& program);
 Run add_score(CLI::App& program);
 Run add_evaluate(CLI::App& program);
 Run add_info(CLI::App& program);
+Run add_quantize(CLI::App& program);
 Run add_attend(CLI::App& program);
 Run add_align(CLI::App& program);
 Run add_plot(CLI::App& program);

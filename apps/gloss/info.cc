@@ -12,6 +12,7 @@
 #include "gloss/io/input_file.h"
 #include "gloss/io/json_file.h"
 #include "gloss/models/model_folder.h"
+#include "gloss/models/model_format.h"
 #include "option_table.h"
 #include "streams.h"
 
@@ -29,7 +30,7 @@ constexpr const char* kArchitecture[] = {
     "embedding_size", "hidden_size", "attention_size", "maxout_size", "transition", "reset_gate",
     "layer_norm",
     // of both
-    "tie_word_embeddings", "vocab_size", "decoder_vocab_size"};
+    "tie_word_embeddings", "vocab_size", "decoder_vocab_size", models::kPrecisionKey};
 
 struct InfoCommand {
   std::string model;
@@ -157,6 +158,9 @@ int run(const InfoCommand& command) {
                {"config", model->config_json()},
                {"cache", cache_of(*model, command)},
                {"files", files_of(folder)}};
+  const auto stored = io::read_json(folder / "config.json");
+  if (stored.contains(models::kPrecisionKey))
+    info["config"][models::kPrecisionKey] = stored[models::kPrecisionKey];
   if (io::exists(folder / "gloss.json")) info["training"] = io::read_json(folder / "gloss.json");
   Output output("");
   output.write(command.json ? info.dump(2) + "\n" : text_of(command.model, info));

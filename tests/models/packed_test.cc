@@ -1,10 +1,15 @@
 // A model whose matrices exist in packed form only computes what the same model computes with plain numbers.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <fstream>
 
+#include "gloss/io/json_file.h"
+#include "gloss/io/safetensors.h"
 #include "gloss/models/model_config.h"
 #include "gloss/models/model_folder.h"
 #include "models/split_beam.h"
@@ -119,6 +124,77 @@ TEST_F(Packed, HoldsMatricesOnce) {
   // 16 numbers a vector of padding, and the table of 512 sinusoids.
   const auto most = static_cast<size_t>((vectors + 16 * 60) * 4 + 512 * 64 * 4);
   EXPECT_LE(arena.counters().bytes_requested, most);
+}
+
+// Rounded when it is written or when it is opened: the same bits.
+TEST_F(Packed, RoundedFoldersComputeWhatRoundingOnOpeningDoes) {
+  const std::filesystem::path rounded = folder_ / "rounded";
+  std::filesystem::create_directories(rounded);
+  for (const kernels::Precision precision : {kernels::Precision::bfloat16, kernels::Precision::int8}) {
+    if (!kernels::precision_served(precision)) continue;
+    SCOPED_TRACE(kernels::precision_name(precision));
+    for (const ModelConfig& config : configurations()) {
+      const auto model = make_model(config, context_.arena);
+      model->initialise(3);
+      save_model(folder_, *model);
+      const nlohmann::ordered_json json = model->config_json();
+      SCOPED_TRACE(json.dump());
+      save_rounded_model(rounded, *model, json, precision);
+      Tape<float> tape(context_);
+      const auto scores = [&](const std::unique_ptr<Model>& of) {
+        return of->log_probabilities(tape, source_, target_);
+      };
+      const auto want = scores(load_packed_model(folder_, context_.arena, precision));
+      EXPECT_EQ(scores(load_packed_model(rounded, context_.arena)), want);
+      EXPECT_EQ(scores(load_packed_model(rounded, context_.arena, precision)), want);
+      EXPECT_NE(scores(load_packed_model(folder_, context_.arena)), want);
+      // As plain numbers they are the rounded ones, whichever way they are held.
+      EXPECT_EQ(scores(load_model(rounded, context_.arena)),
+                scores(load_packed_model(rounded, context_.arena, kernels::Precision::float32)));
+      EXPECT_LT(std::filesystem::file_size(rounded / "model.safetensors"),
+                std::filesystem::file_size(folder_ / "model.safetensors"));
+    }
+  }
+}
+
+TEST_F(Packed, RefusesDamagedRoundedFolders) {
+  const auto model = make_model(transformer(), context_.arena);
+  model->initialise(3);
+  const auto error_with = [&](const std::string& name, auto change) {
+    save_rounded_model(folder_, *model, model->config_json(), kernels::Precision::int8);
+    const auto file = folder_ / "model.safetensors";
+    const uint64_t header = 8 + [&] {
+      uint64_t length = 0;
+      std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(&length), 8);
+      return length;
+    }();
+    const uint64_t begin = io::SafetensorsFile::open(file).info(name).begin;
+    EXPECT_GE(begin, header);
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(static_cast<std::streamoff>(begin));
+    change(bytes);
+    bytes.close();
+    try {
+      load_packed_model(folder_, context_.arena);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string matrix = "model.decoder.layers.0.fc1.weight";
+  const auto write = [](auto value) {
+    return [value](std::fstream& file) { file.write(reinterpret_cast<const char*>(&value), sizeof(value)); };
+  };
+  EXPECT_THAT(error_with(matrix, write(int8_t{-128})), testing::HasSubstr("holds -128"));
+  EXPECT_THAT(error_with(matrix + ".scale", write(-1.0F)), testing::HasSubstr("negative or no number"));
+  EXPECT_THAT(error_with(matrix + ".scale", write(HUGE_VALF)), testing::HasSubstr("negative or no number"));
+  EXPECT_EQ(error_with(matrix, write(int8_t{5})), "");
+
+  save_model(folder_, *model);
+  nlohmann::json config = io::read_json(folder_ / "config.json");
+  config["weight_precision"] = "int4";
+  io::write_json(folder_ / "config.json", config);
+  EXPECT_THROW(load_packed_model(folder_, context_.arena), Error);
 }
 
 TEST_F(Packed, CannotBeTrained) {

@@ -16,16 +16,45 @@ constexpr int64_t round_up(int64_t n) {
   return (n + 15) / 16 * 16;
 }
 
+// The matrix in one piece, or in the two that its split asks for: pack(first row, rows).
+template <class Pack>
+void pack_parts(Parameter<float>& parameter, Pack pack) {
+  const int64_t rows = parameter.value.rows(), split = parameter.split > 0 ? parameter.split : rows;
+  parameter.packed = pack(0, split);
+  if (parameter.split > 0) parameter.packed_rest = pack(split, rows - split);
+}
 void pack_one(Parameter<float>& parameter, const Tensor<float>& value, Precision precision) {
-  const auto packed = [&](int64_t first, int64_t count) {
+  pack_parts(parameter, [&](int64_t first, int64_t count) {
     return kernels::pack(kernels::matrix(value.slice_rows(first, count)), kernels::Transpose::yes, precision);
-  };
-  const int64_t split = parameter.split > 0 ? parameter.split : value.rows();
-  parameter.packed = packed(0, split);
-  if (parameter.split > 0) parameter.packed_rest = packed(split, value.rows() - split);
+  });
 }
 void pack_one(Parameter<double>&, const Tensor<double>&, Precision) {
 }  // gradient checks multiply plain numbers
+
+// Reads a matrix that is stored as int8 as it is; false where some part of it is not.
+bool load_int8(Parameter<float>& parameter, PartSource<float>& source) {
+  if (!std::ranges::all_of(parameter.parts, [&](const Part& part) { return source.is_int8(part.name); }))
+    return false;
+  const int64_t rows = parameter.value.rows(), cols = parameter.value.cols();
+  std::vector<int8_t> numbers(static_cast<size_t>(rows * cols));
+  std::vector<float> scales(static_cast<size_t>(rows));
+  const kernels::Matrix<int8_t> all{numbers.data(), rows, cols, cols};
+  int64_t first = 0;
+  for (const Part& part : parameter.parts) {
+    source.read_int8(part.name, kernels::rows(all, first, part.rows),
+                     std::span(scales).subspan(static_cast<size_t>(first), static_cast<size_t>(part.rows)));
+    first += part.rows;
+  }
+  pack_parts(parameter, [&](int64_t begin, int64_t count) {
+    return kernels::pack_int8(
+        kernels::rows(all, begin, count),
+        std::span(scales).subspan(static_cast<size_t>(begin), static_cast<size_t>(count)));
+  });
+  return true;
+}
+bool load_int8(Parameter<double>&, PartSource<double>&) {
+  return false;
+}
 
 double dot(const double* a, const double* b, int64_t n) {
   std::array<double, 8> sums{};  // apart, so that additions need not wait for each other
@@ -138,13 +167,14 @@ void ParameterSet<T>::each_part(
 }
 
 template <class T>
-void ParameterSet<T>::load(const std::function<void(const std::string& name, const Tensor<T>& into)>& read,
-                           Precision precision) {
+void ParameterSet<T>::load(PartSource<T>& source, Precision precision) {
+  const auto read = [&](const std::string& name, const Tensor<T>& into) { source.read(name, into); };
   for (Parameter<T>& parameter : parameters_) {
     if (parameter.value.has_numbers()) {
       each_part_of(parameter, parameter.value, read);
       continue;
     }
+    if (precision == Precision::int8 && load_int8(parameter, source)) continue;
     Arena one;  // gives its memory back
     const Tensor<T> numbers(one, parameter.value.shape());
     each_part_of(parameter, numbers, read);

@@ -61,6 +61,19 @@ struct Parameter {
 // all that translating needs.
 enum class Holding : uint8_t { numbers, packed };
 
+// Where the numbers of named parts come from.
+template <class T>
+class PartSource {
+ public:
+  virtual ~PartSource() = default;
+  virtual void read(const std::string& name, const Tensor<T>& into) = 0;
+  // Whether a matrix is stored as whole numbers of -127 to 127 and a scale for each row. Then it can be read
+  // so, and read() gives the products.
+  virtual bool is_int8(const std::string& /*name*/) const { return false; }
+  virtual void read_int8(const std::string& /*name*/, kernels::Matrix<int8_t> /*into*/,
+                         std::span<float> /*scales*/) {}
+};
+
 // All parameters of a model in the order of their declaration.
 template <class T>
 class ParameterSet {
@@ -77,11 +90,10 @@ class ParameterSet {
   // Gives every parameter its place in one block of zeros. Declarations end here. With Holding::packed,
   // matrices that multiply get none: they wait for load().
   void allocate(Arena& arena, Holding holding = Holding::numbers);
-  // Calls read(name, tensor) for every named part, to fill the tensor. With Holding::packed a matrix is
-  // packed as soon as its parts are read, in the precision that is given, so that besides the packed ones the
-  // numbers of one matrix exist at a time.
-  void load(const std::function<void(const std::string& name, const Tensor<T>& into)>& read,
-            kernels::Precision precision = kernels::Precision::float32);
+  // Fills every named part from the source. With Holding::packed a matrix is packed as soon as its parts are
+  // read, in the precision that is given, so that besides the packed ones the numbers of one matrix exist at
+  // a time.
+  void load(PartSource<T>& source, kernels::Precision precision = kernels::Precision::float32);
   // Sets the initial values.
   void initialise(uint64_t seed);
   // Room for gradients (zeros), needed before training.
@@ -97,12 +109,13 @@ class ParameterSet {
   // Calls visit(name, tensor) for every named part, in order of declaration; tensors share the block, or are
   // shapes without numbers.
   void each_part(const std::function<void(const std::string& name, const Tensor<T>& value)>& visit) const;
+  // The same for the parts of one, and numbers of its shape.
+  static void each_part_of(const Parameter<T>& parameter, const Tensor<T>& value,
+                           const std::function<void(const std::string& name, const Tensor<T>& value)>& visit);
   std::deque<Parameter<T>>& all() { return parameters_; }
   const std::deque<Parameter<T>>& all() const { return parameters_; }
 
  private:
-  static void each_part_of(const Parameter<T>& parameter, const Tensor<T>& value,
-                           const std::function<void(const std::string& name, const Tensor<T>& value)>& visit);
   std::deque<Parameter<T>> parameters_;  // a deque, because modules keep references
   std::deque<Shape> shapes_;
   Tensor<T> values_, gradients_;

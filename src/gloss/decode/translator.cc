@@ -147,7 +147,7 @@ class Workers {
 
 }  // namespace
 
-Translator::Translator(const std::filesystem::path& folder, kernels::Precision precision)
+Translator::Translator(const std::filesystem::path& folder, std::optional<kernels::Precision> precision)
     : model_(models::load_packed_model(folder, arena_, precision)),
       tokenizer_(text::Tokenizer::load(folder)) {
   tokenizer_.require_fits(model_->source_vocabulary(), model_->target_vocabulary(), model_->symbols().end,

@@ -35,9 +35,10 @@ struct PairSource {
 class Translator {
  public:
   // Throws Error naming the file for what is missing, damaged or does not fit together.
-  // UsageError for a precision that the CPU does not serve.
+  // UsageError for a precision that the CPU does not serve; untold, it is the one that the folder was rounded
+  // to.
   explicit Translator(const std::filesystem::path& folder,
-                      kernels::Precision precision = kernels::Precision::float32);
+                      std::optional<kernels::Precision> precision = std::nullopt);
 
   const models::Model& model() const { return *model_; }
   const text::Tokenizer& tokenizer() const { return tokenizer_; }

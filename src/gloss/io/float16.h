@@ -17,7 +17,10 @@ constexpr float half_to_float(uint16_t half) {
   return sign ? -magnitude : magnitude;
 }
 
-// bfloat16 is the upper half of binary32.
+// bfloat16 is the upper half of binary32; the lower half is dropped, not rounded.
+constexpr uint16_t float_to_bfloat16(float x) {
+  return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
+}
 constexpr float bfloat16_to_float(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }

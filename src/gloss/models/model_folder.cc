@@ -11,6 +11,7 @@
 #include "gloss/io/quote.h"
 #include "gloss/io/safetensors.h"
 #include "gloss/models/model_config.h"
+#include "gloss/models/model_format.h"
 #include "gloss/nn/positions.h"
 
 namespace gloss::models {
@@ -21,15 +22,6 @@ using kernels::Precision;
 namespace {
 
 namespace fs = std::filesystem;
-
-// The output bias is a row [1, V] in files and a vector [V] here.
-std::vector<int64_t> file_shape(const std::string& name, const Tensor<float>& value) {
-  if (name == "final_logits_bias") return {1, value.size()};
-  std::vector<int64_t> shape;
-  shape.reserve(static_cast<size_t>(value.shape().rank()));
-  for (int i = 0; i < value.shape().rank(); ++i) shape.push_back(value.shape()[i]);
-  return shape;
-}
 
 std::string shape_text(std::span<const int64_t> shape) {
   return shape.empty() ? "[]" : Shape(shape).text();
@@ -88,6 +80,15 @@ bool is_redundant(const std::string& name, const io::SafetensorsFile& file) {
   return false;
 }
 
+// What products multiply where nobody says it: the numbers that `gloss quantize` rounded the weights to.
+Precision stored_precision(const io::JsonObject& json) {
+  const std::string name = json.text(kPrecisionKey, "float32");
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::int8}) {
+    if (name == kernels::precision_name(precision)) return precision;
+  }
+  json.reject(kPrecisionKey, "float32, bfloat16 or int8");
+}
+
 // Before memory is asked for: the file holds as many numbers as the configuration promises.
 void require_count(const io::SafetensorsFile& file, int64_t expected) {
   int64_t found = 0;
@@ -96,70 +97,66 @@ void require_count(const io::SafetensorsFile& file, int64_t expected) {
           file.path().string(), expected, found);
 }
 
-void load_tensors(const io::SafetensorsFile& file, autograd::ParameterSet<float>& parameters,
-                  Precision precision) {
-  const fs::path& path = file.path();
-  std::set<std::string> used;
-  const auto read = [&](const std::string& name, const Tensor<float>& value) {
-    require(file.has(name), "{}: tensor '{}' is missing, though config.json asks for it", path.string(),
-            name);
-    const std::vector<int64_t> expected = file_shape(name, value);
-    const std::vector<int64_t>& found = file.info(name).shape;
-    require(found == expected, "{}: tensor '{}' must have shape {} by config.json, not {}", path.string(),
-            name, shape_text(expected),
-            found.size() <= Shape::kMaxRank ? shape_text(found) : "of more dimensions");
-    file.read_into<float>(name, value.values());
-    used.insert(name);
-  };
-  parameters.load(read, precision);
-  for (const std::string& name : file.names()) {
-    require(used.contains(name) || is_redundant(name, file),
-            "{}: tensor '{}' has no place in the model that config.json describes", path.string(), name);
+// The tensors of a file as the parts of a model, each of the shape that config.json asks for.
+class FileParts final : public autograd::PartSource<float> {
+ public:
+  explicit FileParts(const io::SafetensorsFile& file) : file_(file) {}
+
+  void read(const std::string& name, const Tensor<float>& into) override {
+    check(name, file_shape(name, into));
+    if (!is_int8(name)) return file_.read_into<float>(name, into.values());
+    std::vector<int8_t> numbers(into.values().size());
+    std::vector<float> scales(static_cast<size_t>(into.rows()));
+    read_int8(name, {numbers.data(), into.rows(), into.cols(), into.cols()}, scales);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      into.values()[i] = static_cast<float>(numbers[i]) * scales[i / static_cast<size_t>(into.cols())];
   }
-}
+  bool is_int8(const std::string& name) const override {
+    return file_.has(name) && file_.info(name).dtype == io::Dtype::kI8;
+  }
+  void read_int8(const std::string& name, kernels::Matrix<int8_t> into, std::span<float> scales) override {
+    check(name, {into.rows, into.cols});
+    const std::string of_scales = name + kScaleSuffix;
+    check(of_scales, {into.rows});
+    const std::span<int8_t> numbers(into.data, static_cast<size_t>(into.rows * into.cols));
+    file_.read_bytes(name, std::as_writable_bytes(numbers));
+    file_.read_into<float>(of_scales, scales);
+    require(
+        std::ranges::find(numbers, int8_t{-128}) == numbers.end(),
+        "{}: tensor '{}' holds -128, and whole numbers of -127 to 127 are expected: quantize the model again",
+        file_.path().string(), name);
+    require(std::ranges::all_of(scales, [](float scale) { return scale >= 0 && std::isfinite(scale); }),
+            "{}: tensor '{}' holds a scale that is negative or no number: quantize the model again",
+            file_.path().string(), of_scales);
+  }
+  // Throws Error where the file holds a tensor that no part asked for.
+  void require_all_read() const {
+    for (const std::string& name : file_.names()) {
+      require(used_.contains(name) || is_redundant(name, file_),
+              "{}: tensor '{}' has no place in the model that config.json describes", file_.path().string(),
+              name);
+    }
+  }
+
+ private:
+  void check(const std::string& name, const std::vector<int64_t>& expected) {
+    require(file_.has(name), "{}: tensor '{}' is missing, though config.json asks for it",
+            file_.path().string(), name);
+    const std::vector<int64_t>& found = file_.info(name).shape;
+    require(found == expected, "{}: tensor '{}' must have shape {} by config.json, not {}",
+            file_.path().string(), name, shape_text(expected),
+            found.size() <= Shape::kMaxRank ? shape_text(found) : "of more dimensions");
+    used_.insert(name);
+  }
+  const io::SafetensorsFile& file_;
+  std::set<std::string> used_;
+};
 
 // A recurrent model has no positions.
 void adapt(RnnSearchConfig&, const io::SafetensorsFile&, Arena&) {}
 
-// What transformers and CTranslate2 would make differently of config.json, so that they read it instead:
-// positions in the paper's layout, and a shared table of embeddings beside an output layer of its own
-// (transformers ties the three or none). Readers of ours skip both, as is_redundant says.
-void add_for_other_programs(io::SafetensorsWriter& writer, const nlohmann::ordered_json& config,
-                            std::span<const float> shared, Arena& arena) {
-  if (config.at("model_type") == kRnnSearchType) return;  // no other program reads it
-  const auto d = config.at("d_model").get<int64_t>();
-  for (const char* side : {"model.encoder.", "model.decoder."}) {
-    const std::string prefix = side;
-    if (!shared.empty() && !config.at("tie_word_embeddings").get<bool>())
-      writer.add<float>(prefix + "embed_tokens.weight", {static_cast<int64_t>(shared.size()) / d, d}, shared);
-    if (config.at("position_layout") != "interleaved") continue;
-    const auto rows = config.at("max_position_embeddings").get<int64_t>();
-    writer.add(prefix + "embed_positions.weight",
-               nn::sinusoidal_positions<float>(arena, 0, rows, d, nn::PositionLayout::interleaved));
-  }
-}
-
-nlohmann::ordered_json generation_json(const Model& model) {
-  nlohmann::ordered_json j;
-  const Symbols& symbols = model.symbols();
-  if (symbols.pad >= 0) j["bad_words_ids"] = {{symbols.pad}};
-  j["bos_token_id"] = symbols.end;
-  j["decoder_start_token_id"] = symbols.start;
-  j["eos_token_id"] = symbols.end;
-  if (model.forced_end()) j["forced_eos_token_id"] = symbols.end;
-  if (symbols.pad >= 0) j["pad_token_id"] = symbols.pad;
-  j["max_length"] = model.cap() + 1;  // with the start symbol
-  j["num_beams"] = 5;
-  j["length_penalty"] = 1.0;
-  j["early_stopping"] = "never";
-  return j;
-}
-
-}  // namespace
-
-namespace {
-
-std::unique_ptr<Model> load(const fs::path& folder, Arena& arena, Holding holding, Precision precision) {
+std::unique_ptr<Model> load(const fs::path& folder, Arena& arena, Holding holding,
+                            std::optional<Precision> wanted) {
   require(io::exists(folder), "there is no model folder {}: check the path", io::shown(folder));
   require(io::is_folder(folder), "{} is a file, but a model folder is expected: name the folder it is in",
           io::shown(folder));
@@ -170,12 +167,16 @@ std::unique_ptr<Model> load(const fs::path& folder, Arena& arena, Holding holdin
              : "this is no model folder");
   }
   const auto json = io::JsonObject::read(folder / "config.json");
+  const Precision precision = wanted ? *wanted : stored_precision(json);
+  if (!wanted) kernels::require_precision(precision);
   ModelConfig config = model_config_from_json(json);
   const auto file = io::SafetensorsFile::open(folder / "model.safetensors");
   require_count(file, parameter_count(config));
   std::visit([&](auto& own) { adapt(own, file, arena); }, config);
   auto model = make_model(config, arena, holding);
-  load_tensors(file, model->parameters(), precision);
+  FileParts parts(file);
+  model->parameters().load(parts, precision);
+  parts.require_all_read();
   return model;
 }
 
@@ -185,31 +186,10 @@ std::unique_ptr<Model> load_model(const fs::path& folder, Arena& arena) {
   return load(folder, arena, Holding::numbers, Precision::float32);
 }
 
-std::unique_ptr<Model> load_packed_model(const fs::path& folder, Arena& arena, Precision precision) {
-  kernels::require_precision(precision);
+std::unique_ptr<Model> load_packed_model(const fs::path& folder, Arena& arena,
+                                         std::optional<Precision> precision) {
+  if (precision) kernels::require_precision(*precision);
   return load(folder, arena, Holding::packed, precision);
-}
-
-void save_model(const fs::path& folder, const Model& model, std::span<const float> values) {
-  const auto& parameters = model.parameters();
-  const float* base = parameters.values().data();
-  require(values.empty() || values.size() == parameters.values().size(),
-          "{} numbers do not fill a model of {}", values.size(), parameters.values().size());
-  io::SafetensorsWriter writer;
-  writer.set_metadata("format", "pt");
-  std::span<const float> shared;
-  parameters.each_part([&](const std::string& name, const Tensor<float>& value) {
-    const float* from = values.empty() ? value.data() : values.data() + (value.data() - base);
-    const std::span<const float> part(from, static_cast<size_t>(value.size()));
-    writer.add<float>(name, file_shape(name, value), part);
-    if (name == "model.shared.weight") shared = part;
-  });
-  const nlohmann::ordered_json config = model.config_json();
-  Arena arena;
-  add_for_other_programs(writer, config, shared, arena);
-  writer.write(folder / "model.safetensors");
-  io::write_json(folder / "generation_config.json", generation_json(model));
-  io::write_json(folder / "config.json", config);
 }
 
 }  // namespace gloss::models
