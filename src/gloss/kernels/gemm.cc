@@ -28,9 +28,13 @@ std::atomic<GemmBackend> chosen_backend{GemmBackend::automatic};
 // from the third cache). Tried there without gain: fetching 4, 16 or 32 rows ahead instead of 8, and one
 // panel at a time instead of two.
 void run_float(ThreadPool* pool, Matrix<const float> a, Transpose ta, Matrix<const float> b, Transpose tb,
-               Matrix<float> c, Accumulate accumulate, const Epilogue<float>& epilogue) {
+               Matrix<float> c, Accumulate accumulate, const Epilogue<float>& epilogue, Precision precision) {
+  require_precision(precision);
+  require(precision != Precision::int8,
+          "a product in int8 needs packed weights: pack them, or choose another precision");
   check_shapes(a, ta, b, tb, c, epilogue);
   Product p;
+  p.precision = precision;
   p.a = a;
   p.b = b;
   p.ta = ta;
@@ -39,7 +43,7 @@ void run_float(ThreadPool* pool, Matrix<const float> a, Transpose ta, Matrix<con
   p.k = ta == Transpose::yes ? a.rows : a.cols;
   p.accumulate = accumulate;
   p.epilogue = epilogue;
-  if (gemm_backend() == GemmBackend::onednn && onednn_serves(p, nullptr)) {
+  if (precision == Precision::float32 && gemm_backend() == GemmBackend::onednn && onednn_serves(p, nullptr)) {
     run_onednn(pool, p, nullptr);
   } else {
     run_own(pool, p);
@@ -65,7 +69,10 @@ double activated(Activation activation, double x) {
 }
 
 void run_double(ThreadPool* pool, Matrix<const double> a, Transpose ta, Matrix<const double> b, Transpose tb,
-                Matrix<double> c, Accumulate accumulate, const Epilogue<double>& epilogue) {
+                Matrix<double> c, Accumulate accumulate, const Epilogue<double>& epilogue,
+                Precision precision) {
+  require(precision == Precision::float32,
+          "a product of double precision cannot be rounded to {}: choose float32", precision_name(precision));
   check_shapes(a, ta, b, tb, c, epilogue);
   const int64_t k = ta == Transpose::yes ? a.rows : a.cols;
   const auto a_at = [&](int64_t i, int64_t p) { return ta == Transpose::yes ? a.row(p)[i] : a.row(i)[p]; };
@@ -97,23 +104,27 @@ void run_double(ThreadPool* pool, Matrix<const double> a, Transpose ta, Matrix<c
 
 template <>
 void gemm<float>(ThreadPool& pool, Matrix<const float> a, Transpose ta, Matrix<const float> b, Transpose tb,
-                 Matrix<float> c, Accumulate accumulate, const Epilogue<float>& epilogue) {
-  run_float(&pool, a, ta, b, tb, c, accumulate, epilogue);
+                 Matrix<float> c, Accumulate accumulate, const Epilogue<float>& epilogue,
+                 Precision precision) {
+  run_float(&pool, a, ta, b, tb, c, accumulate, epilogue, precision);
 }
 template <>
 void gemm<double>(ThreadPool& pool, Matrix<const double> a, Transpose ta, Matrix<const double> b,
-                  Transpose tb, Matrix<double> c, Accumulate accumulate, const Epilogue<double>& epilogue) {
-  run_double(&pool, a, ta, b, tb, c, accumulate, epilogue);
+                  Transpose tb, Matrix<double> c, Accumulate accumulate, const Epilogue<double>& epilogue,
+                  Precision precision) {
+  run_double(&pool, a, ta, b, tb, c, accumulate, epilogue, precision);
 }
 template <>
 void gemm_serial<float>(Matrix<const float> a, Transpose ta, Matrix<const float> b, Transpose tb,
-                        Matrix<float> c, Accumulate accumulate, const Epilogue<float>& epilogue) {
-  run_float(nullptr, a, ta, b, tb, c, accumulate, epilogue);
+                        Matrix<float> c, Accumulate accumulate, const Epilogue<float>& epilogue,
+                        Precision precision) {
+  run_float(nullptr, a, ta, b, tb, c, accumulate, epilogue, precision);
 }
 template <>
 void gemm_serial<double>(Matrix<const double> a, Transpose ta, Matrix<const double> b, Transpose tb,
-                         Matrix<double> c, Accumulate accumulate, const Epilogue<double>& epilogue) {
-  run_double(nullptr, a, ta, b, tb, c, accumulate, epilogue);
+                         Matrix<double> c, Accumulate accumulate, const Epilogue<double>& epilogue,
+                         Precision precision) {
+  run_double(nullptr, a, ta, b, tb, c, accumulate, epilogue, precision);
 }
 
 void set_gemm_backend(GemmBackend backend) {
@@ -129,7 +140,12 @@ GemmBackend parse_gemm_backend(std::string_view name) {
   throw UsageError(
       fmt::format("unknown matrix product backend '{}': choose one of automatic, own, onednn", name));
 }
-std::string gemm_description() {
+std::string gemm_description(Precision precision) {
+  if (precision == Precision::bfloat16)
+    return precision_served(precision) ? "AVX512_BF16" : "not on this CPU";
+  if (precision == Precision::int8) {
+    return vnni_served() ? "AVX512_VNNI" : fmt::format("pairs of 16 bits ({})", isa_name(current_isa()));
+  }
   const std::string own = fmt::format("own Highway kernel ({})", isa_name(current_isa()));
   const bool brgemm = current_isa() == Isa::avx512;
   if (gemm_backend() != GemmBackend::onednn) return own;
