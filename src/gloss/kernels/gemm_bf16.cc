@@ -81,26 +81,40 @@ void transpose_words(__m512i (&rows)[16]) {
   }
 }
 
-// A panel of a transposed B: `cols` rows of `from`, each with its `count` k one after another.
+// A panel of a transposed B: `cols` rows of `from`, each with its `count` k one after another. Sixteen rows
+// at a time, which the hardware still fetches ahead.
 void pack_rows_as_panel(const float* from, int64_t stride, int64_t cols, int64_t count, int64_t width,
                         std::byte* out) {
   const int64_t steps = ceil_div(count, kBf16PerStep);
-  for (int64_t step = 0; step < steps; step += 16) {
-    const int64_t k = step * kBf16PerStep;
-    const __mmask16 low = first_lanes(count - k), high = first_lanes(count - k - 16);
-    for (int64_t j = 0; j < width; j += 16) {
+  for (int64_t j = 0; j < width; j += 16) {
+    for (int64_t step = 0; step < steps; step += 16) {
+      const int64_t k = step * kBf16PerStep;
+      const __mmask16 low = first_lanes(count - k), high = first_lanes(count - k - 16);
       __m512i words[16];
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) {
         const bool there = j + i < cols;
         const float* row = from + (there ? j + i : 0) * stride + k;
         words[i] = rounded(load_lanes(row, there ? low : 0), load_lanes(row + 16, there ? high : 0));
+        if (k + 128 < count) {
+          __builtin_prefetch(row + 128);
+          __builtin_prefetch(row + 144);
+        }
       }
       transpose_words(words);
       const int64_t live = std::min<int64_t>(16, steps - step);
       std::byte* to = out + (step * width + j) * kWordBytes;
       for (int64_t i = 0; i < live; ++i) _mm512_storeu_si512(to + i * width * kWordBytes, words[i]);
     }
+  }
+}
+
+// Slices of rows are too short for the hardware to guess the next one, so we ask for it some rows ahead.
+constexpr int64_t kRowsAhead = 32;
+void fetch_slices(const float* row, int64_t stride, int64_t cols) {
+  for (int64_t j = 0; j < cols; j += 16) {
+    __builtin_prefetch(row + j);
+    __builtin_prefetch(row + stride + j);
   }
 }
 
@@ -140,6 +154,7 @@ void bf16_pack_panel(Matrix<const float> b, Transpose tb, int64_t col, int64_t c
   const __m512i order = pairing_order();
   for (int64_t k = 0; k < count; k += kBf16PerStep) {
     const float* even = b.row(k0 + k) + col;
+    if (k + kRowsAhead + 1 < count) fetch_slices(even + kRowsAhead * b.stride, b.stride, cols);
     pack_step(even, k + 1 < count ? even + b.stride : nullptr, cols, width, order, out);
     out += width * kWordBytes;
   }
@@ -147,17 +162,31 @@ void bf16_pack_panel(Matrix<const float> b, Transpose tb, int64_t col, int64_t c
 
 void bf16_pack_rows(Matrix<const float> a, int64_t row, const RowTiles& tiles, int64_t k0, int64_t count,
                     std::byte* out) {
+  static_assert(kTileRows <= 8 && RowTiles::kGap >= 8);
   const __m512i order = pairing_order();
   const int64_t all = tiles.begin(tiles.count), steps = ceil_div(count, kBf16PerStep);
-  alignas(64) std::byte step_words[kBlockRows * kWordBytes];
-  for (int64_t step = 0; step < steps; ++step) {
-    const int64_t k = step * kBf16PerStep;
-    const float* even = a.row(k0 + k) + row;
-    pack_step(even, k + 1 < count ? even + a.stride : nullptr, all, multiple(all, 16), order, step_words);
+  // Some steps at a time, so that words are not read again while they are on their way to the cache.
+  constexpr int64_t kSteps = 16, kSpare = 16;
+  alignas(64) std::array<std::array<uint32_t, kBlockRows + kSpare>, kSteps> words;
+  for (int64_t step = 0; step < steps; step += kSteps) {
+    const int64_t here = std::min(kSteps, steps - step);
+    for (int64_t i = 0; i < here; ++i) {
+      const int64_t k = (step + i) * kBf16PerStep;
+      const float* even = a.row(k0 + k) + row;
+      if (k + kRowsAhead + 1 < count) fetch_slices(even + kRowsAhead * a.stride, a.stride, all);
+      pack_step(even, k + 1 < count ? even + a.stride : nullptr, all, multiple(all, 16), order,
+                reinterpret_cast<std::byte*>(words[static_cast<size_t>(i)].data()));
+    }
     for (int64_t tile = 0; tile < tiles.count; ++tile) {
       const int64_t begin = tiles.begin(tile), rows = tiles.begin(tile + 1) - begin;
-      std::memcpy(out + kWordBytes * (tiles.packed(tile, steps) + step * rows),
-                  step_words + kWordBytes * begin, static_cast<size_t>(rows * kWordBytes));
+      std::byte* to = out + kWordBytes * (tiles.packed(tile, steps) + step * rows);
+      // Eight words at a time: those too many are written over by the next step, or fall into the gap between
+      // tiles.
+      for (int64_t i = 0; i < here; ++i, to += rows * kWordBytes) {
+        const uint32_t* from = words[static_cast<size_t>(i)].data() + begin;
+        _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(to),
+                            _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(from)));
+      }
     }
   }
 }
