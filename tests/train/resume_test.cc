@@ -126,16 +126,22 @@ TEST(Resume, EqualsWithAccumulationAveragesAndBleu) {
 }
 
 TEST(Resume, DoesNotDependOnThreads) {
-  LongTask task;
-  task.set("max-updates", "40").set("dropout", "0.2");
-  task.into("one");
-  train(task);
-  const fs::path one = task.output();
-  for (const char* threads : {"2", "3"}) {
-    task.into(std::string("threads") + threads).set("threads", threads);
-    train(task.set("max-updates", "17"));
-    train(task.set("max-updates", "40"));
-    expect_same_run(one, task.output());
+  for (const kernels::Precision precision : {kernels::Precision::float32, kernels::Precision::bfloat16}) {
+    if (!kernels::precision_served(precision)) continue;
+    SCOPED_TRACE(kernels::precision_name(precision));
+    LongTask task;
+    task.set("max-updates", "40")
+        .set("dropout", "0.2")
+        .set("precision", std::string(kernels::precision_name(precision)));
+    task.into("one");
+    train(task);
+    const fs::path one = task.output();
+    for (const char* threads : {"2", "3"}) {
+      task.into(std::string("threads") + threads).set("threads", threads);
+      train(task.set("max-updates", "17"));
+      train(task.set("max-updates", "40"));
+      expect_same_run(one, task.output());
+    }
   }
 }
 

@@ -67,12 +67,16 @@ class Tape {
  public:
   enum class Mode { translate, train };
   // In `train` mode operations are recorded and dropout is active, with masks keyed by `key`.
-  explicit Tape(Context& context, Mode mode = Mode::translate, RandomKey key = RandomKey(0))
-      : context_(context), mode_(mode), key_(key) {}
+  // Products of plain weights, forward and backward, round their factors to `precision`; int8 serves packed
+  // weights only.
+  explicit Tape(Context& context, Mode mode = Mode::translate, RandomKey key = RandomKey(0),
+                kernels::Precision precision = kernels::Precision::float32)
+      : context_(context), mode_(mode), key_(key), precision_(precision) {}
 
   Context& context() const { return context_; }
   ThreadPool& pool() const { return context_.pool; }
   bool training() const { return mode_ == Mode::train; }
+  kernels::Precision precision() const { return precision_; }
   Tensor<T> allocate(Shape shape) const { return Tensor<T>(context_.arena, shape); }
 
   // A leaf whose gradient is asked for with `gradient` after backward; a constant unless training.
@@ -130,6 +134,7 @@ class Tape {
   Context& context_;
   Mode mode_;
   RandomKey key_;
+  kernels::Precision precision_;
   uint64_t dropouts_ = 0;
   std::vector<Node> nodes_;
   bool walked_ = false;

@@ -94,6 +94,7 @@ template <class T>
 GruWeights<T> Gru<T>::use_weights(Tape<T>& tape) const {
   GruWeights<T> weights;
   weights.shape = shape_;
+  weights.precision = tape.precision();
   weights.weight = tape.use(*recurrent_.weight);
   weights.bias = tape.use(*recurrent_.bias);
   weights.norm_gain = use(tape, recurrent_.norm_gain);
@@ -114,8 +115,10 @@ GruWeights<T> Gru<T>::weights(Tape<T>& tape) const {
       const int64_t first = i == 0 ? 0 : split, count = i == 0 ? split : rows - split;
       if (count == 0) continue;
       const auto part = matrix(weights.weight.value().slice_rows(first, count));
-      if (!weights.forward[i]) weights.forward[i] = kernels::pack(part);
-      if (tape.training()) weights.backward[i] = kernels::pack(part, kernels::Transpose::no);
+      if (!weights.forward[i])
+        weights.forward[i] = kernels::pack(part, kernels::Transpose::yes, weights.precision);
+      if (tape.training())
+        weights.backward[i] = kernels::pack(part, kernels::Transpose::no, weights.precision);
     }
   }
   return weights;

@@ -32,6 +32,7 @@ struct GruWeights {
   GruShape shape;
   autograd::Var<T> weight, bias, norm_gain, norm_bias;
   std::array<kernels::PackedMatrix, 2> forward, backward;
+  kernels::Precision precision = kernels::Precision::float32;  // of products that are not packed
   bool wants_gradient() const {
     return weight.wants_gradient() || bias.wants_gradient() || norm_gain.wants_gradient() ||
            norm_bias.wants_gradient();

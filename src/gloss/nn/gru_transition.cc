@@ -61,7 +61,8 @@ void multiply(ThreadPool& pool, const GruWeights<T>& weights, const Part& part, 
       return kernels::gemm_packed(pool, h, packed, to, Accumulate::no, epilogue);
     }
   }
-  kernels::gemm(pool, h, Transpose::no, rows_of(weights, part), Transpose::yes, to, Accumulate::no, epilogue);
+  kernels::gemm(pool, h, Transpose::no, rows_of(weights, part), Transpose::yes, to, Accumulate::no, epilogue,
+                weights.precision);
 }
 
 // dh (+)= the part's columns of dsums, times W
@@ -74,7 +75,8 @@ void multiply_backward(ThreadPool& pool, const GruWeights<T>& weights, const Par
       return kernels::gemm_packed(pool, from, packed, dh, accumulate);
     }
   }
-  kernels::gemm(pool, from, Transpose::no, rows_of(weights, part), Transpose::no, dh, accumulate);
+  kernels::gemm(pool, from, Transpose::no, rows_of(weights, part), Transpose::no, dh, accumulate, {},
+                weights.precision);
 }
 
 template <class T>
@@ -214,7 +216,8 @@ void weight_gradients(Tape<T>& tape, const GruWeights<T>& weights, const GruKept
   // dW = ds^T h for the rows of a part; those of n saw r h where the reset came before.
   const auto multiply_rows = [&](const Part& part, Matrix<const T> h) {
     kernels::gemm(pool, columns(dsums, part.first, part.count), Transpose::yes, h, Transpose::no,
-                  matrix(dweight.tensor.slice_rows(part.first, part.count)), dweight.accumulate);
+                  matrix(dweight.tensor.slice_rows(part.first, part.count)), dweight.accumulate, {},
+                  weights.precision);
   };
   if (shape.reset == ResetGate::after) {
     multiply_rows(all_rows(shape), previous);

@@ -24,7 +24,7 @@ void multiply(Tape<T>& tape, kernels::Matrix<const T> x, const Var<T>& weight, k
     }
   }
   kernels::gemm<T>(tape.pool(), x, Transpose::no, matrix(weight.value()), Transpose::yes, y, Accumulate::no,
-                   epilogue);
+                   epilogue, tape.precision());
 }
 
 template <class T>
@@ -55,11 +55,11 @@ Var<T> linear(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>
       }
       if (const Slot<T> dx = t.slot(x)) {
         kernels::gemm(t.pool(), matrix(dy), Transpose::no, matrix(weight.value()), Transpose::no, dx.matrix(),
-                      dx.accumulate);
+                      dx.accumulate, {}, t.precision());
       }
       if (const Slot<T> dw = t.slot(weight)) {
         kernels::gemm(t.pool(), matrix(dy), Transpose::yes, matrix(x.value()), Transpose::no, dw.matrix(),
-                      dw.accumulate);
+                      dw.accumulate, {}, t.precision());
       }
       if (const Slot<T> db = t.slot(bias)) {
         if (db.accumulate == Accumulate::no) db.tensor.fill(0);

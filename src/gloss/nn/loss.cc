@@ -85,9 +85,9 @@ Loss<T> projection_cross_entropy(Tape<T>& tape, const Var<T>& x, const Var<T>& w
                if (!recorded || scale == 0) return;  // the gradients are zeros
                const auto rows = matrix(x.value().slice_rows(begin, logits.rows));
                kernels::gemm(tape.pool(), logits, Transpose::no, matrix(weight.value()), Transpose::no,
-                             matrix(dx.slice_rows(begin, logits.rows)));
+                             matrix(dx.slice_rows(begin, logits.rows)), Accumulate::no, {}, tape.precision());
                kernels::gemm(tape.pool(), logits, Transpose::yes, rows, Transpose::no, matrix(dweight),
-                             Accumulate::yes);
+                             Accumulate::yes, {}, tape.precision());
                if (dbias) kernels::add_column_sums<T>(tape.pool(), logits, dbias.data());
              });
   Loss<T> loss;

@@ -31,6 +31,7 @@ double clipped(double norm, double limit) {
 
 Learner::Learner(const TrainOptions& options, const models::ModelConfig& config, Context& context)
     : options_(options), context_(context), model_(models::make_model(config, context.arena)) {
+  kernels::require_precision(options.precision);
   auto& parameters = model_->parameters();
   parameters.allocate_gradients(context.arena);
   model_->initialise(static_cast<uint64_t>(options.seed));
@@ -63,7 +64,7 @@ Learner::Step Learner::update(const std::vector<data::TokenBatch>& batches, int6
   const Tensor<float> one(context_.arena, {1});
   one.fill(1);
   for (size_t i = 0; i < batches.size(); ++i) {
-    Tape<float> tape(context_, Tape<float>::Mode::train, key.with(i));
+    Tape<float> tape(context_, Tape<float>::Mode::train, key.with(i), options_.precision);
     const models::AttentionChoice look = model_->alignment();
     const models::AlignmentGuide guide{
         {look.layer, look.head.value_or(0)}, batches[i].links, options_.guided_weight};

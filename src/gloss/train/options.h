@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gloss/base/options.h"
+#include "gloss/kernels/precision.h"
 #include "gloss/models/options.h"
 #include "gloss/text/training.h"
 
@@ -56,6 +57,7 @@ struct TrainOptions : models::ModelOptions {
   int64_t average = 5;
   double ema = 0;
   int64_t seed = 1;
+  kernels::Precision precision = kernels::Precision::float32;
   int64_t threads = 0;  // 0: all cores
 
   template <class Self, class Visitor>
@@ -130,6 +132,11 @@ struct TrainOptions : models::ModelOptions {
           self.batch_tokens);
     visit(Field("accumulate", "N", "batches that an update adds up").range(1, 1e6).group("Learning"),
           self.accumulate);
+    visit(Field("precision", "P", "numbers that products multiply; weights and sums stay float32")
+              .choices<kernels::Precision>(
+                  {{kernels::Precision::float32, "float32"}, {kernels::Precision::bfloat16, "bfloat16"}})
+              .group("Learning"),
+          self.precision);
     visit(Field("learning-rate", "R", "highest learning rate; with --schedule paper its factor")
               .at_least(0)
               .group("Learning"),

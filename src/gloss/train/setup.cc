@@ -16,6 +16,7 @@ TrainOptions resolve(Typed<TrainOptions> options) {
   if (o.train.size() != 2) throw UsageError("--train takes two files: the source text and its translation");
   if (o.valid.size() != 2) throw UsageError("--valid takes two files: the source text and its translation");
   if (o.output.empty()) throw UsageError("--output is missing: the folder to put the model in");
+  kernels::require_precision(o.precision);
   Typed<models::ModelOptions> model{o, options.typed};
   models::resolve(model);
   static_cast<models::ModelOptions&>(o) = model.value;
