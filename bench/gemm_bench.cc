@@ -1,10 +1,13 @@
 // GFLOP/s of the matrix product and its share of the measured peak, for the shapes of training and decoding,
-// by our kernel and by oneDNN. Choose with --benchmark_filter, e.g. 'dW.*own.*threads:2'. GFLOP/s is by the
-// clock on the wall, GFLOP/core_s by the processor time used, which other programs disturb less.
+// by our kernel in every precision that serves and by oneDNN in float32. Choose with --benchmark_filter, e.g.
+// 'dW.*own.*threads:2' or 'decode.*int8'. GFLOP/s is by the clock on the wall, GFLOP/core_s by the processor
+// time used, which other programs disturb less, best_core by the best of all runs; weights_GB/s is how fast
+// packed weights pass at that speed. An int8 operation counts as a FLOP.
 #include <benchmark/benchmark.h>
 
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -21,6 +24,7 @@ namespace {
 using kernels::Accumulate;
 using kernels::GemmBackend;
 using kernels::Matrix;
+using kernels::Precision;
 using kernels::Transpose;
 
 enum class Kind { forward, d_input, d_weights, packed };
@@ -52,11 +56,30 @@ constexpr std::array kShapes{
     Shape{"decode", Kind::packed, 5, 512, 512},
     Shape{"decode", Kind::packed, 64, 512, 512},
     Shape{"decode", Kind::packed, 1, 2048, 512},
+    Shape{"decode", Kind::packed, 5, 2048, 512},
     Shape{"decode", Kind::packed, 1, 512, 2048},
+    Shape{"decode", Kind::packed, 5, 512, 2048},
+    Shape{"decode", Kind::packed, 64, 512, 2048},
     Shape{"decode", Kind::packed, 64, 2048, 512},
     Shape{"decode", Kind::packed, 320, 2048, 512},
     Shape{"decode", Kind::packed, 1, 8000, 512},
+    Shape{"decode", Kind::packed, 5, 8000, 512},
     Shape{"decode", Kind::packed, 64, 8000, 512},
+    Shape{"encode", Kind::packed, 4000, 512, 512},
+    Shape{"encode", Kind::packed, 4000, 2048, 512},
+};
+
+// Who computes, and in which numbers.
+struct Maker {
+  const char* name;
+  GemmBackend backend;
+  Precision precision;
+};
+constexpr std::array kMakers{
+    Maker{"own", GemmBackend::own, Precision::float32},
+    Maker{"onednn", GemmBackend::onednn, Precision::float32},
+    Maker{"bfloat16", GemmBackend::own, Precision::bfloat16},
+    Maker{"int8", GemmBackend::own, Precision::int8},
 };
 
 std::vector<float> numbers(int64_t count, uint64_t seed) {
@@ -73,9 +96,11 @@ ThreadPool& pool_of(int threads) {
   return *pool;
 }
 
-double peak_of_core() {
-  static const double peak = peak_flops();
-  return peak;
+double peak_of_core(Precision precision) {
+  static std::map<Precision, double> peaks;
+  const auto [peak, is_new] = peaks.try_emplace(precision);
+  if (is_new) peak->second = peak_operations(precision);
+  return peak->second;
 }
 
 double seconds(clockid_t clock) {
@@ -84,8 +109,8 @@ double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-void run(benchmark::State& state, const Shape& s, GemmBackend backend, int threads) {
-  set_gemm_backend(backend);
+void run(benchmark::State& state, const Shape& s, const Maker& maker, int threads) {
+  set_gemm_backend(maker.backend);
   ThreadPool& pool = pool_of(threads);
   const std::vector<float> a = numbers(s.m * s.k, 1), b = numbers(s.k * s.n, 2);
   std::vector<float> c(static_cast<size_t>(s.m * s.n));
@@ -95,41 +120,54 @@ void run(benchmark::State& state, const Shape& s, GemmBackend backend, int threa
   const Matrix<const float> right =
       tb ? Matrix<const float>{b.data(), s.n, s.k, s.k} : Matrix<const float>{b.data(), s.k, s.n, s.n};
   const Matrix<float> out{c.data(), s.m, s.n, s.n};
-  const kernels::PackedMatrix packed =
-      s.kind == Kind::packed ? kernels::pack(right) : kernels::PackedMatrix();
-  double wall = 0, busy = 0;
+  const kernels::PackedMatrix packed = s.kind == Kind::packed
+                                           ? kernels::pack(right, Transpose::yes, maker.precision)
+                                           : kernels::PackedMatrix();
+  const double gflop = 2e-9 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  const int repeats = std::max(1, static_cast<int>(0.02 / gflop));  // reading the clocks takes its time
+  double wall = 0, busy = 0, best = 1e9;
   for (auto _ : state) {
-    const double wall_before = seconds(CLOCK_MONOTONIC), busy_before = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    if (packed) {
-      gemm_packed(pool, left, packed, out);
-    } else {
-      kernels::gemm<float>(pool, left, Transpose(ta), right, Transpose(tb), out, Accumulate(ta));
+    const double busy_before = seconds(CLOCK_PROCESS_CPUTIME_ID), wall_before = seconds(CLOCK_MONOTONIC);
+    for (int i = 0; i < repeats; ++i) {
+      if (packed) {
+        gemm_packed(pool, left, packed, out);
+      } else {
+        kernels::gemm<float>(pool, left, Transpose(ta), right, Transpose(tb), out, Accumulate(ta), {},
+                             maker.precision);
+      }
     }
-    const double took = seconds(CLOCK_MONOTONIC) - wall_before;
+    const double took = (seconds(CLOCK_MONOTONIC) - wall_before) / repeats;
+    const double used = (seconds(CLOCK_PROCESS_CPUTIME_ID) - busy_before) / repeats;
     wall += took;
-    busy += seconds(CLOCK_PROCESS_CPUTIME_ID) - busy_before;
+    busy += used;
+    best = std::min(best, used);
     state.SetIterationTime(took);
   }
-  const double gflop = 2e-9 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) *
-                       static_cast<double>(state.iterations());
-  const double peak = 1e-9 * peak_of_core();
-  state.counters["GFLOP/s"] = gflop / wall;
-  state.counters["of_peak"] = gflop / wall / (peak * threads);
-  state.counters["GFLOP/core_s"] = gflop / busy;
-  state.counters["of_core_peak"] = gflop / busy / peak;
+  const double peak = 1e-9 * peak_of_core(maker.precision), runs = static_cast<double>(state.iterations());
+  state.counters["GFLOP/s"] = gflop * runs / wall;
+  state.counters["of_peak"] = gflop * runs / wall / (peak * threads);
+  state.counters["GFLOP/core_s"] = gflop * runs / busy;
+  state.counters["of_core_peak"] = gflop * runs / busy / peak;
+  state.counters["best_core"] = gflop / best;
+  state.counters["best_of_peak"] = gflop / best / peak;
+  const double number_bytes = maker.precision == Precision::float32 ? 4
+                              : maker.precision == Precision::int8  ? 1
+                                                                    : 2;
+  if (packed) state.counters["weights_GB/s"] = 1e-9 * number_bytes * static_cast<double>(s.n * s.k) / best;
 }
 
 void register_all() {
   for (const Shape& shape : kShapes) {
-    for (const auto& [backend_name, backend] :
-         {std::pair{"own", GemmBackend::own}, std::pair{"onednn", GemmBackend::onednn}}) {
+    for (const Maker& maker : kMakers) {
+      if (!precision_served(maker.precision)) continue;
+      if (maker.precision == Precision::int8 && shape.kind != Kind::packed) continue;
       for (const int threads : {1, 2}) {
         const std::string name = std::string(shape.name) + "/M:" + std::to_string(shape.m) +
                                  "/N:" + std::to_string(shape.n) + "/K:" + std::to_string(shape.k) + "/" +
-                                 backend_name + "/threads:" + std::to_string(threads);
+                                 maker.name + "/threads:" + std::to_string(threads);
         auto* registered = benchmark::RegisterBenchmark(
             name.c_str(),
-            [&shape, b = backend, threads](benchmark::State& state) { run(state, shape, b, threads); });
+            [&shape, &maker, threads](benchmark::State& state) { run(state, shape, maker, threads); });
         registered->Unit(benchmark::kMicrosecond)->UseManualTime();
       }
     }
@@ -144,7 +182,15 @@ int main(int argc, char** argv) {
   gloss::bench::register_all();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  using gloss::kernels::Precision;
   benchmark::AddCustomContext("gemm", gloss::kernels::gemm_description());
+  benchmark::AddCustomContext("bfloat16", gloss::kernels::gemm_description(Precision::bfloat16));
+  benchmark::AddCustomContext("int8", gloss::kernels::gemm_description(Precision::int8));
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::int8}) {
+    benchmark::AddCustomContext(
+        "peak " + std::string(precision_name(precision)),
+        std::to_string(gloss::bench::peak_operations(precision) / 1e9) + " GFLOP/s a core");
+  }
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
 }
