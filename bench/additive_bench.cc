@@ -1,5 +1,5 @@
-// Additive attention, forward and backward, as the recurrent model trains with it. bench/additive.sh runs it
-// in turns with PyTorch.
+// Additive attention, forward and backward, as the recurrent model trains with it. bench/run runs it in turns
+// with PyTorch (additive_torch.py).
 //
 //   additive_bench --batch FILE [--threads N] [--d-a N] [--d-h N] [--benchmark_filter=step|all]
 //
@@ -8,12 +8,12 @@
 // `all` gives every query to one call. Gradients for queries, keys, h and v_a.
 #include <benchmark/benchmark.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "gloss/attention/additive.h"
 #include "gloss/base/random.h"
 #include "gloss/kernels/isa.h"
@@ -97,27 +97,13 @@ void register_all(const Options& options) {
   add("all", {options.targets});
 }
 
-// Takes what is ours out of the arguments; the rest is Google Benchmark's.
 Options read_options(int& argc, char** argv) {
+  const Arguments arguments(argc, argv, {"--batch", "--threads", "--d-a", "--d-h"});
   Options options;
-  std::string batch;
-  int kept = 1;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    const bool ours = name == "--batch" || name == "--threads" || name == "--d-a" || name == "--d-h";
-    if (!ours || i + 1 == argc) {
-      argv[kept++] = argv[i];
-      continue;
-    }
-    const char* value = argv[++i];
-    if (name == "--batch") batch = value;
-    if (name == "--threads") options.threads = std::atoi(value);
-    if (name == "--d-a") options.d_a = std::atoll(value);
-    if (name == "--d-h") options.d_h = std::atoll(value);
-  }
-  argc = kept;
-  require(options.threads > 0 && options.d_a > 0 && options.d_h > 0,
-          "--threads, --d-a and --d-h are numbers above 0");
+  options.threads = static_cast<int>(arguments.number("--threads", options.threads));
+  options.d_a = arguments.number("--d-a", options.d_a);
+  options.d_h = arguments.number("--d-h", options.d_h);
+  const std::string batch = arguments.text("--batch");
   std::ifstream file(batch);
   require(file.is_open(), "--batch names a file of lines 'source target' of two lengths; '{}' cannot be read",
           batch);

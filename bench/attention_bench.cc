@@ -1,40 +1,54 @@
 // Tokens a second through the kernels of self-attention, forward and backward, and one cached step, with a
 // bias by distance (relative positions) and without it. One thread: heads and sentences share nothing.
+//
+//   attention_bench --lengths FILE [--threads N]
+//
+// measures one ragged batch instead, forward alone and forward with backward, as attention_torch.py does in
+// PyTorch: FILE holds the lengths of its sentences. bench/run runs both in turns.
 #include <benchmark/benchmark.h>
 
 #include <cmath>
+#include <fstream>
+#include <iostream>
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "gloss/base/random.h"
 #include "gloss/kernels/attention.h"
+#include "gloss/kernels/isa.h"
 #include "gloss/tensor/arena.h"
 
 namespace gloss::bench {
 namespace {
 
-enum class Pass { forward, backward, cached_step };
+enum class Pass { forward, backward, both, cached_step };
 
-struct Shape {
-  int64_t heads, d_k, length, sentences;
+struct Heads {
+  int64_t count, d_k;
 };
-// A batch of 4,000 tokens in sentences as long as Multi30k's, and one of long sentences: tiny and base.
-constexpr Shape kShapes[] = {{4, 32, 14, 286}, {4, 32, 512, 8}, {8, 64, 14, 286}, {8, 64, 512, 8}};
+constexpr Heads kHeads[] = {{4, 32}, {8, 64}};  // of tiny and base
+
+// A batch of 4,000 tokens in sentences as long as Multi30k's, and one of long sentences.
+struct Even {
+  int64_t length, sentences;
+};
+constexpr Even kEven[] = {{14, 286}, {512, 8}};
 
 struct Problem {
-  explicit Problem(const Shape& of, bool biased) : shape(of) {
-    const int64_t rows = of.length * of.sentences, width = of.heads * of.d_k;
+  Problem(Heads of, const std::vector<int64_t>& lengths, bool biased)
+      : offsets(Offsets::of_lengths(lengths)), sentences(offsets.count()) {
+    const int64_t rows = offsets.total(), width = of.count * of.d_k, longest = offsets.longest();
     for (Tensor<float>* x : {&query, &key, &value, &doutput, &output, &dquery, &dkey, &dvalue})
       *x = random({rows, width});
-    statistics = random({rows, of.heads, 2});
-    bias = random({of.heads, 2 * of.length - 1});
+    statistics = random({rows, of.count, 2});
+    bias = random({of.count, 2 * longest - 1});
     dbias = random(bias.shape());
     in.query = kernels::matrix(query);
     in.key = kernels::matrix(key);
     in.value = kernels::matrix(value);
-    in.query_offsets = in.key_offsets =
-        Offsets::of_lengths(std::vector<int64_t>(static_cast<size_t>(of.sentences), of.length));
-    in.heads = of.heads;
+    in.query_offsets = in.key_offsets = offsets;
+    in.heads = of.count;
     in.d_k = in.d_v = of.d_k;
     in.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(of.d_k)));
     gradient.output = kernels::matrix(output);
@@ -44,17 +58,19 @@ struct Problem {
     gradient.dkey = kernels::matrix(dkey);
     gradient.dvalue = kernels::matrix(dvalue);
     if (biased) {
-      in.bias = {kernels::matrix(bias), of.length - 1};
+      in.bias = {kernels::matrix(bias), longest - 1};
       gradient.dbias = kernels::matrix(dbias);
     }
     // A step in which every sentence has come to its end: its keys and values stand one after another.
-    for (int64_t s = 0; s < of.sentences; ++s)
-      cached_rows.push_back({key.row(s * of.length), value.row(s * of.length), nullptr, of.length});
-    step = {{query.data(), of.sentences, width, width},
+    for (int64_t s = 0; s < sentences; ++s) {
+      const int64_t row = offsets.begin(s);
+      cached_rows.push_back({key.row(row), value.row(row), nullptr, offsets.length(s)});
+    }
+    step = {{query.data(), sentences, width, width},
             cached_rows,
             width,
             width,
-            of.heads,
+            of.count,
             of.d_k,
             of.d_k,
             in.scale,
@@ -69,19 +85,19 @@ struct Problem {
     return x;
   }
   void run(ThreadPool& pool, Pass pass) {
-    if (pass == Pass::forward) {
+    if (pass == Pass::forward || pass == Pass::both) {
       kernels::attention_forward<float>(pool, in, kernels::matrix(output), statistics.data(), nullptr,
                                         nullptr);
-    } else if (pass == Pass::backward) {
-      kernels::attention_backward(pool, in, gradient);
-    } else {
-      kernels::cached_attention<float>(pool, step,
-                                       {output.data(), shape.sentences, output.cols(), output.cols()});
+    }
+    if (pass == Pass::backward || pass == Pass::both) kernels::attention_backward(pool, in, gradient);
+    if (pass == Pass::cached_step) {
+      kernels::cached_attention<float>(pool, step, {output.data(), sentences, output.cols(), output.cols()});
     }
   }
-  int64_t tokens(Pass pass) const { return shape.sentences * (pass == Pass::cached_step ? 1 : shape.length); }
+  int64_t tokens(Pass pass) const { return pass == Pass::cached_step ? sentences : offsets.total(); }
 
-  Shape shape;
+  Offsets offsets;
+  int64_t sentences;
   Arena arena;
   int seed = 1;
   Tensor<float> query, key, value, doutput, output, dquery, dkey, dvalue, statistics, bias, dbias;
@@ -91,13 +107,62 @@ struct Problem {
   kernels::CachedAttention<float> step;
 };
 
-void run(benchmark::State& state, const Shape& shape, bool biased, Pass pass) {
-  Problem problem(shape, biased);
-  ThreadPool pool(1);
+void run(benchmark::State& state, Problem& problem, int threads, Pass pass) {
+  ThreadPool pool(threads);
   problem.run(pool, Pass::forward);  // for the statistics, and to be warm
   for (auto _ : state) problem.run(pool, pass);
   state.counters["tokens/s"] = benchmark::Counter(
       static_cast<double>(state.iterations() * problem.tokens(pass)), benchmark::Counter::kIsRate);
+}
+
+std::string name(const char* what, Heads heads) {
+  return std::string(what) + "/heads:" + std::to_string(heads.count) + "/d_k:" + std::to_string(heads.d_k);
+}
+
+void register_even() {
+  for (const Heads heads : kHeads) {
+    for (const Even& even : kEven) {
+      for (const auto& [pass, what] : {std::pair{Pass::forward, "forward"},
+                                       {Pass::backward, "backward"},
+                                       {Pass::cached_step, "cached_step"}}) {
+        for (const bool biased : {false, true}) {
+          const std::string full =
+              name(what, heads) + "/n:" + std::to_string(even.length) + (biased ? "/relative" : "/plain");
+          benchmark::RegisterBenchmark(
+              full.c_str(), [heads, even, biased, pass = pass](benchmark::State& state) {
+                Problem problem(heads, std::vector<int64_t>(static_cast<size_t>(even.sentences), even.length),
+                                biased);
+                run(state, problem, 1, pass);
+              });
+        }
+      }
+    }
+  }
+}
+
+std::vector<int64_t> read_lengths(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<int64_t> lengths;
+  for (int64_t length = 0; file >> length;) {
+    require(length > 0, "a length in '{}' is not above 0", path);
+    lengths.push_back(length);
+  }
+  require(file.eof() && !lengths.empty(), "--lengths names a file of numbers; '{}' holds none", path);
+  return lengths;
+}
+
+void register_ragged(const std::vector<int64_t>& lengths, int threads) {
+  for (const Heads heads : kHeads) {
+    for (const auto& [pass, what] :
+         {std::pair{Pass::forward, "ragged_forward"}, {Pass::both, "ragged_both"}}) {
+      auto* registered = benchmark::RegisterBenchmark(
+          name(what, heads).c_str(), [heads, lengths, threads, pass = pass](benchmark::State& state) {
+            Problem problem(heads, lengths, false);
+            run(state, problem, threads, pass);
+          });
+      registered->UseRealTime();
+    }
+  }
 }
 
 }  // namespace
@@ -105,21 +170,20 @@ void run(benchmark::State& state, const Shape& shape, bool biased, Pass pass) {
 
 int main(int argc, char** argv) {
   using namespace gloss::bench;
-  for (const Shape& shape : kShapes) {
-    for (const auto& [pass, name] : {std::pair{Pass::forward, "forward"},
-                                     {Pass::backward, "backward"},
-                                     {Pass::cached_step, "cached_step"}}) {
-      for (const bool biased : {false, true}) {
-        const std::string full = std::string(name) + "/heads:" + std::to_string(shape.heads) +
-                                 "/d_k:" + std::to_string(shape.d_k) + "/n:" + std::to_string(shape.length) +
-                                 (biased ? "/relative" : "/plain");
-        benchmark::RegisterBenchmark(full.c_str(), [&shape, biased, pass = pass](benchmark::State& state) {
-          run(state, shape, biased, pass);
-        });
-      }
+  try {
+    gloss::kernels::limit_isa_from_environment();
+    const Arguments arguments(argc, argv, {"--lengths", "--threads"});
+    if (const std::string file = arguments.text("--lengths"); !file.empty()) {
+      register_ragged(read_lengths(file), static_cast<int>(arguments.number("--threads", 1)));
+    } else {
+      register_even();
     }
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+  } catch (const gloss::Error& error) {
+    std::cerr << "attention_bench: " << error.what() << '\n';
+    return 2;
   }
-  benchmark::Initialize(&argc, argv);
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
 }
