@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""Additive attention, forward and backward, in turns: additive_bench and the fastest way known to write it in PyTorch.
+"""Additive attention in PyTorch, forward and backward: batches a second, as additive_bench makes them.
 
-bench/additive.sh calls this with files of batches, each a line "source target" of two lengths a sentence. Two ways of
-calling, as in additive_bench: `step`, once a time step with one query for each sentence that is still alive, and `all`,
-every query at once. PyTorch pads; the ways to write it are
+    additive_torch.py BATCH --calls step|all --way eager|compiled|by_hand [--threads N] [--seconds S]
 
-    eager      the formula, differentiated by autograd
-    compiled   the same through torch.compile
-    by hand    backward written out: gradients added in place, nothing stored but tanh, finished sentences left out
+BATCH is a file with a line "source target" of two lengths a sentence. Two ways of calling: `step`, once a time step
+with one query for each sentence that is still alive, and `all`, every query at once. PyTorch pads; the ways to write
+it are
 
-All of them are tried on each batch, after their gradients were compared with eager's, and the fastest one is measured.
+    eager     the formula, differentiated by autograd
+    compiled  the same through torch.compile
+    by_hand   backward written out: gradients added in place, nothing stored but tanh, finished sentences left out
+
+Before the clock starts the gradients are compared with eager's.
 """
 import argparse
-import json
 import pathlib
-import statistics
-import subprocess
 import sys
 import time
 
@@ -135,90 +134,45 @@ def all_by_hand(batch):
     return [du.sum(1), dh, dv_a, du.sum(2)]
 
 
-def ways(mode, batch, compile_too):
-    """name: function without arguments that gives all gradients."""
+def differentiated(calls, way, batch):
+    """A function without arguments that gives all gradients."""
     attend, autograd, by_hand = {
         "step": (attend_step, step_autograd, step_by_hand),
         "all": (attend_all, all_autograd, all_by_hand),
-    }[mode]
-    found = {"eager": lambda: autograd(batch, attend), "by hand": lambda: by_hand(batch)}
-    if compile_too:
-        torch._dynamo.reset()
-        compiled = torch.compile(attend, dynamic=False)
-        found["compiled"] = lambda: autograd(batch, compiled)
-    return found
+    }[calls]
+    if way == "by_hand":
+        return lambda: by_hand(batch)
+    if way == "compiled":
+        attend = torch.compile(attend, dynamic=False)
+    return lambda: autograd(batch, attend)
 
 
-def seconds(run, least):
-    """The mean time of one call over at least so many seconds."""
-    calls, start = 0, time.perf_counter()
-    while (spent := time.perf_counter() - start) < least or calls < 2:
-        run()
-        calls += 1
-    return spent / calls
-
-
-def fastest(mode, batch, compile_too):
-    found = ways(mode, batch, compile_too)
-    want = found["eager"]()
-    took = {}
-    for name, run in found.items():
-        try:
-            got = run()
-        except Exception as error:  # a compiler that is missing or fails: the other ways remain
-            print(f"  PyTorch, {name}: does not run here ({str(error).splitlines()[0][:100]})", file=sys.stderr)
-            continue
-        for a, b in zip(got, want):
-            if not torch.allclose(a, b, rtol=1e-3, atol=1e-3):
-                sys.exit(f"additive_torch.py: the gradients of '{name}' are not those of 'eager'")
-        took[name] = min(seconds(run, 0.3) for _ in range(3))
-    name = min(took, key=took.get)
-    print(f"  PyTorch, {mode}: " + ", ".join(f"{n} {1e3 * t:.1f} ms" for n, t in took.items()))
-    return name, found[name]
-
-
-def gloss_seconds(arguments, path, mode):
-    command = [arguments.bench, "--batch", path, "--threads", arguments.threads, "--d-a", arguments.d_a, "--d-h",
-               arguments.d_h, f"--benchmark_filter={mode}/", f"--benchmark_min_time={arguments.seconds}",
-               "--benchmark_format=json"]
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    if done.returncode != 0:
-        sys.exit(f"additive_torch.py: additive_bench failed with {done.returncode}")
-    return json.loads(done.stdout)["benchmarks"][0]["real_time"] * 1e-3
+def check(got, want):
+    if not all(torch.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(got, want)):
+        sys.exit("additive_torch.py: the gradients are not those of 'eager'")
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("batches", nargs="+", type=pathlib.Path)
-    parser.add_argument("--bench", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each side in each round")
+    parser.add_argument("batch", type=pathlib.Path)
+    parser.add_argument("--calls", choices=("step", "all"), required=True)
+    parser.add_argument("--way", choices=("eager", "compiled", "by_hand"), required=True)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--d-a", type=int, default=256)
     parser.add_argument("--d-h", type=int, default=512)
-    parser.add_argument("--no-compile", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
-    rows, good = [], True
-    for path in arguments.batches:
-        batch = Batch(path, arguments.d_a, arguments.d_h)
-        print(f"{path.name}: {batch.size} sentences, {batch.steps} steps, PyTorch {torch.__version__}")
-        for mode in ("step", "all"):
-            name, run = fastest(mode, batch, not arguments.no_compile)
-            ours, theirs = [], []
-            for _ in range(arguments.rounds):
-                ours.append(gloss_seconds(arguments, path, mode))
-                theirs.append(seconds(run, arguments.seconds))
-            ratios = [b / a for a, b in zip(ours, theirs)]
-            good &= statistics.median(ratios) >= 1.5
-            rows.append((path.name, mode, ours, theirs, name, ratios))
-    print(f"{'batch':<16}{'calls':<6}{'gloss ms':>9}{'PyTorch ms':>11}  {'way':<10}{'ratio: median':>13}{'min':>7}{'max':>7}")
-    for batch, mode, ours, theirs, name, ratios in rows:
-        print(f"{batch:<16}{mode:<6}{1e3 * statistics.median(ours):>9.2f}{1e3 * statistics.median(theirs):>11.2f}  "
-              f"{name:<10}{statistics.median(ratios):>13.2f}{min(ratios):>7.2f}{max(ratios):>7.2f}")
-    print(f"needed: 1.5 in every row: {'yes' if good else 'NO'}")
-    sys.exit(0 if good else 1)
+    batch = Batch(arguments.batch, arguments.d_a, arguments.d_h)
+    run = differentiated(arguments.calls, arguments.way, batch)
+    check(run(), differentiated(arguments.calls, "eager", batch)())
+    run()
+    calls, start = 0, time.perf_counter()
+    while (spent := time.perf_counter() - start) < arguments.seconds or calls < 2:
+        run()
+        calls += 1
+    print(f"{calls / spent:.4f}")
 
 
 if __name__ == "__main__":

@@ -50,28 +50,10 @@ make_work() {
 }
 
 # What figures are worth nothing without.
-machine() {
-  printf '%s, %s cores of %s, load %s, %s\n' "$(date -u +%F)" "$(nproc)" \
-    "$(sed -n 's/^model name[^:]*: //p;T;q' /proc/cpuinfo)" "$(cut -d ' ' -f 1 /proc/loadavg)" \
-    "$("$gloss" --version | paste -s -d ';' | sed 's/;/, /g')"
-}
+machine() { PYTHONDONTWRITEBYTECODE=1 python3 "$bench/yardstick/machine.py" "$gloss"; }
 
-now() { date +%s.%N; }
-
-# seconds COMMAND...: runs it and prints its wall time; the command's own output must go elsewhere.
-seconds() {
-  local start
-  start=$(now)
-  "$@"
-  calculate "$(now) - $start"
-}
-
-calculate() { awk "BEGIN { printf \"%.6f\", ($1) }"; }
-
-# at_least VALUE NEEDED and at_most VALUE NEEDED print yes or NO and remember a NO in $failed.
+# at_most VALUE NEEDED sets $verdict to yes or NO and remembers a NO in $failed.
 failed=0
-at_least() { judge "$1 >= $2"; }
-at_most() { judge "$1 <= $2"; }
-judge() {
-  if awk "BEGIN { exit !($1) }"; then verdict=yes; else verdict=NO failed=1; fi
+at_most() {
+  if awk "BEGIN { exit !($1 <= $2) }"; then verdict=yes; else verdict=NO failed=1; fi
 }

@@ -1,7 +1,7 @@
 // The bidirectional GRU encoder, forward and backward, on batches of given lengths: prints tokens a second.
 //   gru_bench BATCHES D_IN D_H THREADS
-// A line of BATCHES holds the lengths of one batch. Three batches go before the clock starts. bench/gru.sh
-// runs it in turns with PyTorch.
+// A line of BATCHES holds the lengths of one batch. Three batches go before the clock starts. bench/run runs
+// it in turns with PyTorch (gru_torch.py).
 #include <fmt/core.h>
 
 #include <chrono>

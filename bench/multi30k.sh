@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains `tiny` on Multi30k, English to German or French, and evaluates it: the figures of docs/results.md.
-# Usage: bench/multi30k.sh tok|raw OUTPUT [--to de|fr] [--OPTION VALUE ... of gloss train]
+# Usage: bench/multi30k.sh tok|raw OUTPUT [--to de|fr] [--tests NAMES|none] [--OPTION VALUE ... of gloss train]
 #
 # tok: normalised, lower-cased, tokenised text; BLEU of the tokens as they stand, as published (test2016: 41.02
 #   for German, 61.80 for French).
@@ -12,7 +12,7 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 usage "$@"
 
 [[ $# -ge 2 && $(($# % 2)) -eq 0 ]] || die "it needs tok or raw, an output folder, and options in pairs; see --help"
-kind=$1 output=$2 to=de
+kind=$1 output=$2 to=de tests="test_2016_flickr test_2017_flickr test_2017_mscoco"
 shift 2
 case $kind in
   tok) folder=multi30k/tok infix=.lc.norm.tok tokenize=none ;;
@@ -30,17 +30,21 @@ declare -A recipe=(
 )
 while [[ $# -gt 0 ]]; do
   [[ $1 == --* ]] || die "expected an option of gloss train, not '$1'"
-  if [[ $1 == --to ]]; then to=$2; else recipe[${1#--}]=$2; fi
+  case $1 in
+    --to) to=$2 ;;
+    --tests) tests=$2 ;;
+    *) recipe[${1#--}]=$2 ;;
+  esac
   shift 2
 done
 [[ $to == de || $to == fr ]] || die "--to is de or fr, not '$to'"
+[[ $tests != none ]] || tests=
 options=()
 for name in $(printf '%s\n' "${!recipe[@]}" | sort); do options+=("--$name" "${recipe[$name]}"); done
 
 need_gloss
 make_work
-tests=(test_2016_flickr test_2017_flickr test_2017_mscoco)
-for name in train val "${tests[@]}"; do unpack "$folder" "$name$infix.en" "$name$infix.$to"; done
+for name in train val $tests; do unpack "$folder" "$name$infix.en" "$name$infix.$to"; done
 machine
 
 show() {
@@ -60,7 +64,7 @@ for entry in map(json.loads, open(sys.argv[1])):
     if "valid_perplexity" in entry:
         print(f"{entry['seconds'] / 60:8.1f} {entry['update']:7d} {entry['valid_perplexity']:9.3f}")
 PYTHON
-for name in "${tests[@]}"; do
+for name in $tests; do
   command=(evaluate "$output" --source "$work/$name$infix.en" --reference "$work/$name$infix.$to"
     --tokenize "$tokenize" --beam 5)
   show "${command[@]}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Training speed of rnn-small in PyTorch on Multi30k: target tokens a second, padding not counted.
 
-bench/train_speed.sh --size rnn-small runs this in turns with gloss. It needs torch and sentencepiece, and the
+bench/run train-rnn-small runs this in turns with gloss. It needs torch and sentencepiece, and the
 peers' common.py in PYTHONPATH. The model is ours, parameter for parameter, on the same pieces: a bidirectional
 GRU, s_0 from its backward state, two transitions around additive attention, maxout, an output layer of its own;
 no layer norm. There are two ways to write it:

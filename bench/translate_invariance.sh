@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
-# Does a translation depend on its company? And is a batch truly a batch?
-# Usage: bench/translate_invariance.sh MODEL [--source FILE] [--lines N] [--beam N] [--isa "NAME ..."] [--no-timing]
+# Does a translation depend on its company?
+# Usage: bench/translate_invariance.sh MODEL [--source FILE] [--lines N] [--beam N] [--isa "NAME ..."]
 #
 # Translates the 1,000 sentences of Multi30k's test2016 with batch 1, 7 and 64, in order and shuffled, with 1 and
 # 2 threads and workers, on every instruction set of the machine (or those named by --isa). On each, all texts must
 # be equal to the byte and all scores (log-probabilities of every piece too) to the bit; avx2 and avx512 must agree
-# as well. Then times batch 1 and batch 64 with one worker of one thread, start-up left out: greedily, where batch 1
-# has one row a step and the ratio shows what a batch saves, and with the beam, where batch 1 has as many rows as
-# the beam already.
+# as well. What a batch saves is in bench/run batch-64-tiny.
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/common.sh"
 usage "$@"
 
 [[ $# -ge 1 ]] || die "which model? see --help"
-model=$1 source= lines=1000 beam=5 timing=yes isas="ssse3 sse4 avx2 avx512"
+model=$1 source= lines=1000 beam=5 isas="ssse3 sse4 avx2 avx512"
 shift
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -21,7 +19,6 @@ while [[ $# -gt 0 ]]; do
     --lines) lines=$2; shift ;;
     --beam) beam=$2; shift ;;
     --isa) isas=$2; shift ;;
-    --no-timing) timing=no ;;
     *) die "unknown argument '$1'; see --help" ;;
   esac
   shift
@@ -78,36 +75,5 @@ if [[ -e $work/avx2 && -e $work/avx512 ]]; then
     echo "avx2 and avx512 DIFFER"
     failed=1
   fi
-fi
-
-# The time of the whole text less that of one sentence: reading the model is nobody's sentence.
-sentences_a_second() {
-  local one all
-  head -n 1 "$work/in-order" >"$work/first"
-  one=$(seconds "$gloss" translate "$model" "$work/first" --beam "$1" --batch "$2" --threads 1 --workers 1 \
-    --output "$work/out")
-  all=$(seconds "$gloss" translate "$model" "$work/in-order" --beam "$1" --batch "$2" --threads 1 --workers 1 \
-    --output "$work/out")
-  calculate "($lines - 1) / ($all - $one)"
-}
-if [[ $timing == yes ]]; then
-  for width in 1 "$beam"; do
-    for batch in 1 64; do
-      best=0
-      for _ in 1 2 3; do
-        speed=$(sentences_a_second "$width" "$batch")
-        best=$(calculate "$best > $speed ? $best : $speed")
-      done
-      declare "batch$batch=$best"
-    done
-    ratio=$(calculate "$batch64 / $batch1")
-    wanted=
-    if [[ $width -eq 1 ]]; then
-      at_least "$ratio" 4
-      wanted=" (needed: 4; $verdict)"
-    fi
-    printf 'beam %d, one thread: %.1f sentences/s with batch 1, %.1f with batch 64, ratio %.2f%s\n' \
-      "$width" "$batch1" "$batch64" "$ratio" "$wanted"
-  done
 fi
 exit $failed
