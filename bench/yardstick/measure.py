@@ -108,9 +108,9 @@ def measure(row, contenders, rounds, say):
             result["missing"] = str(reason)
             say(f"  {contender.name}: {reason}")
     names = list(chosen)
-    for number in range(rounds):
+    for turn in range(rounds):
         # Another one begins each time, so that none always runs on what the same one left behind.
-        for name in names[number % len(names):] + names[:number % len(names)] if names else []:
+        for name in names[turn % len(names):] + names[:turn % len(names)] if names else []:
             result = results[name]
             if "missing" in result:
                 continue
@@ -119,7 +119,7 @@ def measure(row, contenders, rounds, say):
             except Failed as reason:
                 result["missing"], result["figures"] = str(reason), []
                 say(f"  {name}: {reason}")
-        say(f"  round {number + 1}: " + ", ".join(
+        say(f"  round {turn + 1}: " + ", ".join(
             f"{name} {number(results[name]['figures'][-1])}" for name in names if results[name]["figures"])
             + f" {row.unit}")
     return results

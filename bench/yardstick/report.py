@@ -56,17 +56,14 @@ def newest(path):
 
 
 def _summary(results):
-    lines = ["| what | ours | theirs | ours / theirs | wanted | reached |", "|---|---|---|---|---|---|"]
+    lines = ["| what | one | other | one / other | wanted | reached |", "|---|---|---|---|---|---|"]
     for result in results:
         for claim in result["claims"]:
             what = f"[{result['title']}](#{result['anchor']}): {claim['what']}"
             cells = ["", "", ""]
             if "values" in claim:
-                sides = [result["contenders"][name] for name in claim["sides"]]
-                cells = [spread_text(side["spread"]) for side in sides]
-                cells[0] += f" {result['unit']}"
-                cells[1] += f", {claim['sides'][1]}"
-                cells.append(spread_text(claim["values"]))
+                cells = [f"{name}: {spread_text(result['contenders'][name]['spread'])}" for name in claim["sides"]]
+                cells = [f"{cells[0]} {result['unit']}", cells[1], spread_text(claim["values"])]
             lines.append(f"| {what} | {' | '.join(cells)} | {wanted_text(claim)} | {verdict_text(claim)} |")
     return lines
 

@@ -8,9 +8,9 @@ from .process import Failed
 from .translating import company
 from .workshop import BENCH
 
-BATCH_TOKENS = 4096
-# PyTorch's batches count the padded longer side, gloss's and Marian's the target: this makes the updates equal.
-GLOSS_BATCH_TOKENS = 3540
+# PyTorch's batches count the padded longer side, ours the target: this makes the updates equal.
+BATCH_TOKENS, GLOSS_BATCH_TOKENS = 4096, 3540
+QUICK_BATCH_TOKENS = 512
 UPDATES = {"tiny": 60, "small": 40, "base": 12, "rnn-small": 30}
 PIECES = 8000
 BOTH = "float32", "bfloat16"
@@ -46,24 +46,25 @@ def gloss_training(shop, size, precision="float32", threads=None):
         shop.need_option("train", "--precision")
         more = ("--precision", precision)
 
-    def command_of(updates):
-        # Three updates more than the peers, who do not count their first three either.
-        return shop.our_command(
-            "train", "--train", *train, "--valid", *valid, "--output", folder, "--preset", size, "--vocab-size", PIECES,
-            "--batch-tokens", GLOSS_BATCH_TOKENS, "--dropout", 0.1, "--label-smoothing", 0.1, "--average", 1,
-            "--max-updates", updates + 3, "--validate-every", 1000000, "--threads", threads or shop.threads, *more)
+    # Three updates more than the peers, who do not count their first three either; enough for some lines of the log.
+    updates = 40 if shop.quick else UPDATES[size] + 3
+    command = shop.our_command(
+        "train", "--train", *train, "--valid", *valid, "--output", folder, "--preset", size, "--vocab-size", PIECES,
+        "--batch-tokens", QUICK_BATCH_TOKENS if shop.quick else GLOSS_BATCH_TOKENS, "--dropout", 0.1,
+        "--label-smoothing", 0.1, "--average", 1, "--max-updates", updates, "--validate-every", 1000000, "--threads",
+        threads or shop.threads, *more)
 
-    def figure(short):
+    def figure(_):
         shutil.rmtree(folder, ignore_errors=True)
-        command_of(updates_of(shop, size, short)).run()
+        command.run()
         return speed_of_log(folder / "train.jsonl")
 
-    return Way(f"{precision}, {threads or shop.threads} threads", command_of(updates_of(shop, size, False)), figure)
+    return Way(f"{precision}, {threads or shop.threads} threads", command, figure)
 
 
 # Peers
 
-def torch_training(shop, size, impl, *flags, threads=None):
+def torch_training(shop, size, impl, *flags):
     if size == "rnn-small":
         # Our pieces, of a run that came before.
         script = (BENCH / "rnn_train_torch.py", "--vocabulary", gloss_model(shop, size) / "source.spm")
@@ -72,7 +73,8 @@ def torch_training(shop, size, impl, *flags, threads=None):
 
     def command_of(updates):
         return shop.peer_command(*script, "--size", size, "--steps", updates, "--impl", impl, "--threads",
-                                 threads or shop.threads, "--batch-tokens", BATCH_TOKENS, *flags)
+                                 shop.threads, "--batch-tokens", QUICK_BATCH_TOKENS if shop.quick else BATCH_TOKENS,
+                                 *flags)
 
     def figure(short):
         command = command_of(updates_of(shop, size, short))
@@ -111,14 +113,16 @@ def torch_ways(shop, size, precision):
 # Rows
 
 def training(size, wanted):
-    """`wanted`: what is asked of each of our precisions, and the precisions of the peers that it is asked against."""
+    """`wanted`: what is asked of each of our precisions, and the precisions of PyTorch that it is asked against."""
     def prepare(shop):
-        contenders = [Contender.of(f"gloss {one}", gloss_training, shop, size, one) for one in wanted]
-        contenders += [Contender.of(f"PyTorch {one}", torch_ways, shop, size, one) for one in BOTH]
+        precisions = [one for one in shop.precisions if one in wanted]
+        contenders = [Contender.of(f"gloss {one}", gloss_training, shop, size, one) for one in precisions]
+        contenders += [Contender.of(f"PyTorch {one}", torch_ways, shop, size, one) for one in precisions]
         contenders.append(Contender.of("Marian", marian_training, shop, size))
         claims = []
-        for precision, (least, of_peers) in wanted.items():
-            against = tuple(f"PyTorch {one}" for one in of_peers) + ("Marian",)
+        for precision in precisions:
+            least, of_peers = wanted[precision]
+            against = tuple(f"PyTorch {one}" for one in of_peers if one in precisions) + ("Marian",)
             what = "float32 against float32" if of_peers == ("float32",) else f"{precision} against the fastest of all"
             claims.append(Claim(what, (f"gloss {precision}",), against, least))
         return contenders, claims
@@ -142,7 +146,7 @@ def share_of_peak(size, wanted):
             return 6e-9 * ours.figure(short) * shop.parameters(gloss_model(shop, size))
 
         def peak_of_gloss():
-            command = shop.our_command(f"--benchmark_filter=threads:{shop.threads}$", "--benchmark_min_time=0.2",
+            command = shop.our_command(f"--benchmark_filter=/threads:{shop.threads}(/|$)", "--benchmark_min_time=0.2",
                                        "--benchmark_format=json", program=shop.benchmark("gemm_bench"))
             return Way("the best of its float32 shapes", command, lambda _: best_gflops(command))
 

@@ -9,7 +9,6 @@ from .process import Command, Session, busy_core, seconds_to_first_line
 from .workshop import BENCH
 
 WARM_UP = 64  # lines before the clock starts, on all sides; with fewer, gloss would hire fewer workers
-PRECISIONS = ("float32", "bfloat16", "int8")
 OPUS = {"beam": 4, "pieces": 24}  # random weights never end a sentence: all get the same length
 
 
@@ -158,8 +157,8 @@ def marian_ways(shop, work):
     return ways
 
 
-def by_precision(shop, work, make, precisions=PRECISIONS):
-    return [Contender.of(f"gloss {one}", make, shop, work, one) for one in precisions]
+def by_precision(shop, work, make):
+    return [Contender.of(f"gloss {one}", make, shop, work, one) for one in shop.precisions]
 
 
 def ctranslate2_by_precision(shop, work, *arguments):
@@ -182,7 +181,7 @@ def tiny_throughput(beam, wanted):
         # Whoever wants speed takes the fastest precision, ours or theirs; what that costs is the row "bleu".
         peers = "CTranslate2", "Marian"
         return contenders, [
-            Claim("the fastest precision", tuple(f"gloss {one}" for one in PRECISIONS), peers, wanted),
+            Claim("the fastest precision", tuple(f"gloss {one}" for one in shop.precisions), peers, wanted),
             Claim("float32 against the fastest precision", ("gloss float32",), peers)]
     return prepare
 
@@ -190,8 +189,10 @@ def tiny_throughput(beam, wanted):
 def opus_batch(shop):
     work = opus_work(shop, 192, batch=32)
     contenders = by_precision(shop, work, gloss_throughput) + ctranslate2_by_precision(shop, work)
-    return contenders, [*claims_by_precision({"float32": 1.15, "int8": 1.4}),
-                        Claim("bfloat16 against float32", ("gloss bfloat16",), ("CTranslate2 float32",), 1.9)]
+    claims = claims_by_precision({"float32": 1.15, "int8": 1.4})
+    if "bfloat16" in shop.precisions:  # which CTranslate2 does not have
+        claims.append(Claim("bfloat16 against float32", ("gloss bfloat16",), ("CTranslate2 float32",), 1.9))
+    return contenders, claims
 
 
 def opus_latency(shop):
@@ -279,9 +280,9 @@ def bleu(shop):
 
         return Way(precision, translate, figure)
 
-    contenders = [Contender.of(f"gloss {one}", way, one) for one in PRECISIONS]
+    contenders = [Contender.of(f"gloss {one}", way, one) for one in shop.precisions]
     return contenders, [Claim(f"{one} less float32", (f"gloss {one}",), ("gloss float32",), 0.3, "difference")
-                        for one in ("int8", "bfloat16")]
+                        for one in shop.precisions if one != "float32"]
 
 
 ROWS = [

@@ -23,6 +23,7 @@ class Workshop:
         self.options = options
         self.threads, self.quick = options.threads, options.quick
         self.limited = options.isa != "native"
+        self.precisions = ("float32", "int8") if self.limited else ("float32", "bfloat16", "int8")  # of ours
         self.work = options.work.resolve()
         self.work.mkdir(parents=True, exist_ok=True)
         self.shared = pathlib.Path(os.environ.get("GLOSS_SHARED", REPO / ".." / "shared")).resolve()
