@@ -18,14 +18,18 @@ class Failed(Exception):
     """Why something cannot be measured here, in one sentence."""
 
 
+def settings(environment):
+    """As a shell reads them before a command."""
+    return " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
+
+
 @dataclasses.dataclass(frozen=True)
 class Command:
     words: tuple
     environment: dict = dataclasses.field(default_factory=dict)  # besides the one of bench/run
 
     def __str__(self):
-        settings = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
-        return " ".join(settings + [shlex.quote(str(word)) for word in self.words])
+        return " ".join(filter(None, [settings(self.environment), *(shlex.quote(str(word)) for word in self.words)]))
 
     def start(self, errors, **pipes):
         return subprocess.Popen([str(word) for word in self.words], env={**os.environ, **self.environment},

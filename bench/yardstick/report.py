@@ -3,6 +3,8 @@ import json
 
 from .machine import processor
 from .measure import number
+from .process import settings
+from .workshop import ONLY_AVX2
 
 INTRODUCTION = """\
 # Benchmarks
@@ -11,7 +13,8 @@ Made by `bench/run`; [bench/README.md](../bench/README.md#how-the-figures-are-ma
 fair. Ours and theirs run in turns on the same cores, each peer at the best setting that a short search found at the
 start of the row. A figure is the median (least to greatest); ratios are taken round by round. In the commands
 `$GLOSS_SHARED` is the folder beside the repository, `$WORK` the work folder of `bench/run`, `$VENV` the peers' Python
-environment and `$MODEL` the model given by `--model`. A `gloss translate` without a file is fed through a pipe.
+environment and `$MODEL` the model given by `--model`. A `gloss translate` without a file is fed through a pipe. `$AVX2`,
+which keeps the peers from newer instructions, is `{avx2}`.
 
 - What gloss takes to segment text and to put translations together is part of its time; the peers get pieces and return
   pieces before and after the clock. Loading is nobody's, but in the rows that are about it.
@@ -88,7 +91,7 @@ def _details(result):
 def write(path, results_path, rows):
     """The page: a table of claims and the details of each row, first of the machine as it is, then limited to AVX2."""
     results = newest(results_path)
-    text = INTRODUCTION
+    text = INTRODUCTION.format(avx2=settings(ONLY_AVX2))
     ordered = {isa: [results[row.name, isa] for row in rows if (row.name, isa) in results]
                for isa in sorted({isa for _, isa in results}, key=lambda isa: (isa != "native", isa))}
     for isa, some in ordered.items():

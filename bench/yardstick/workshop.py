@@ -7,7 +7,7 @@ import pathlib
 import shutil
 import subprocess
 
-from .process import Command, Failed
+from .process import Command, Failed, settings
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
 REPO = BENCH.parent
@@ -48,6 +48,7 @@ class Workshop:
             if not os.access(named, os.X_OK):
                 raise SystemExit(f"bench/run: GLOSS names no program: {named}")
             return pathlib.Path(named).resolve()
+        print("builds gloss, if it is not there (GLOSS names a program that is)", flush=True)
         for words in (["cmake", "--preset", "release", "-DGLOSS_BENCH=ON"],
                       ["cmake", "--build", "--preset", "release", "--target", *BUILT]):
             if subprocess.run(words, cwd=REPO, stdout=subprocess.DEVNULL).returncode != 0:
@@ -189,7 +190,7 @@ class Workshop:
 
     def shown(self, command):
         """A command as it stands in the documentation: without the paths of this machine."""
-        text = str(command)
+        text = str(command).replace(settings(ONLY_AVX2), "env $AVX2")
         for path, name in ((self.gloss.parent, ""), (self.python.parent, "$VENV/bin"), (self.work, "$WORK"),
                            (self.options.model and self.options.model.resolve(), "$MODEL"),
                            (self.shared, "$GLOSS_SHARED"), (REPO, "")):
