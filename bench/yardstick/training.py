@@ -106,8 +106,8 @@ def marian_training(shop, size):
 
 def torch_ways(shop, size, precision):
     flags = ("--bf16",) if precision == "bfloat16" else ()
-    return [torch_training(shop, size, impl, *compiled, *flags) for impl in ("lean", "hf")
-            for compiled in ((), ("--compile",))]
+    compiling = ((),) if shop.quick else ((), ("--compile",))  # which takes minutes
+    return [torch_training(shop, size, impl, *compiled, *flags) for impl in ("lean", "hf") for compiled in compiling]
 
 
 # Rows
