@@ -121,15 +121,15 @@ int run(Typed<TranslateCommand>& typed) {
 }  // namespace
 
 Run add_translate(CLI::App& program) {
-  CLI::App& app = add_command(
-      program, {"translate",
-                "MODEL [INPUT...] [OPTIONS]",
-                "translate text, line for line",
-                "Translates files, or standard input, line for line.",
-                "gloss translate models/en-de < test.en > test.de",
-                {"output", "scores", "json", "beam", "n-best", "length-penalty", "patience", "max-length",
-                 "no-repeat-ngram", "sample", "temperature", "seed", "precision", "batch", "threads",
-                 "workers", "split-sentences", "no-copy-unknown", "replace-invalid"}});
+  CLI::App& app =
+      add_command(program, {"translate",
+                            "MODEL [INPUT...] [OPTIONS]",
+                            "translate text, line for line",
+                            "Translates files, or standard input, line for line.",
+                            "gloss translate models/en-de < test.en > test.de",
+                            {"output", "scores", "json", "beam", "n-best", "length-penalty", "patience",
+                             "max-length", "no-repeat-ngram", "sample", "temperature", "precision", "batch",
+                             "threads", "workers", "split-sentences", "no-copy-unknown", "replace-invalid"}});
   auto typed = std::make_shared<Typed<TranslateCommand>>();
   app.add_option("MODEL", typed->value.model, "model folder")->required();
   app.add_option("INPUT", typed->value.inputs, "text files, one after another; none: standard input");
