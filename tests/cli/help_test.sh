@@ -75,7 +75,6 @@ for option in "--beam 2" "--sample" "--no-cache" "--threads 1" "--no-copy-unknow
   expect_failure 2 "--hypothesis is scored as it stands: leave out ${option% *}\$" \
     "$GLOSS" evaluate --hypothesis a --reference b $option
 done
-expect_failure 2 "--precision" "$GLOSS" translate model --precision float32
 expect_failure 2 "n-best is 8" "$GLOSS" translate model --beam 4 --n-best 8
 expect_failure 2 "min length 9 is greater than max length 3" "$GLOSS" translate model --min-length 9 --max-length 3
 expect_failure 2 "--plain switches off n-gram blocks" "$GLOSS" translate model --plain --no-repeat-ngram 3

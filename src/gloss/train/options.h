@@ -132,7 +132,7 @@ struct TrainOptions : models::ModelOptions {
           self.batch_tokens);
     visit(Field("accumulate", "N", "batches that an update adds up").range(1, 1e6).group("Learning"),
           self.accumulate);
-    visit(Field("precision", "P", "numbers that products multiply; weights and sums stay float32")
+    visit(Field("precision", "P", "factors of products; all else is float32")
               .choices<kernels::Precision>(
                   {{kernels::Precision::float32, "float32"}, {kernels::Precision::bfloat16, "bfloat16"}})
               .group("Learning"),
