@@ -28,7 +28,8 @@ class FeedForward {
     static void fields(Self& self, Visitor&& visit) {
       visit(Field("tokens", "N", "rows").range(2, 64), self.tokens);
       visit(Field("d-model", "N", "numbers of a row, a multiple of the heads").range(2, 512), self.d_model);
-      visit(Field("d-ff", "N", "width in between").range(1, 2048), self.d_ff);
+      // Of fewer units every one may be silent (ReLU), before a token is changed and after.
+      visit(Field("d-ff", "N", "width in between").range(32, 2048), self.d_ff);
       visit(Field("heads", "N", "of attention").range(1, 64), self.heads);
       visit(Field("layers", "N", "of the encoder whose shapes are shown").range(1, 10), self.layers);
       visit(Field("changed", "J", "the token that is changed, from 0").range(0, 63), self.changed);

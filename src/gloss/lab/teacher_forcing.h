@@ -28,7 +28,7 @@ class TeacherForcing {
     static void fields(Self& self, Visitor&& visit) {
       visit(Field("source", "N", "tokens of the source").range(2, 32), self.source);
       visit(Field("target", "N", "tokens of the target with its end symbol").range(3, 12), self.target);
-      visit(Field("d-model", "N", "an even multiple of the heads").range(2, 256), self.d_model);
+      visit(Field("d-model", "N", "an even multiple of the heads").range(4, 256), self.d_model);
       visit(Field("layers", "N", "of encoder and decoder").range(1, 6), self.layers);
       visit(Field("heads", "N", "of each layer").range(1, 16), self.heads);
       visit(Field("seed", "N", "of sentences and weights").at_least(0), self.seed);
