@@ -74,8 +74,25 @@ TEST_F(Csv, EachMistakeIsOneSentence) {
   EXPECT_EQ(complaint("x,y\n1,\"2\n"), "own.csv, line 2: a quote opens and does not close in its line");
   EXPECT_EQ(complaint("x,y\n1,2\n", {"x", "z"}), "own.csv has no column 'z': its first line has x, y");
   EXPECT_EQ(complaint("x,y\n1,2\n", {"0", "y"}), "own.csv has no column '0': its first line has x, y");
+  // A first row with a number is no header: its other cell would be lost in silence.
+  EXPECT_EQ(complaint("\u22121,2\n3,4\n"), "own.csv, line 1, column 1: a number was expected, not '\u22121'");
+  EXPECT_EQ(complaint("0x10,1\n3,4\n"), "own.csv, line 1, column 1: a number was expected, not '0x10'");
+  EXPECT_EQ(complaint("1,\n3,4\n"), "own.csv, line 1, column 2: a number was expected, not ''");
+  EXPECT_EQ(complaint("a,b,a\n1,2,3\n", {"a", "b"}),
+            "own.csv has several columns 'a': say which by its number, from 1");
   EXPECT_EQ(complaint("x,y\n\n"), "own.csv holds no row of numbers");
   EXPECT_EQ(complaint(""), "own.csv holds no row of numbers");
+  // Numbers so far apart have no distance; the message names those.
+  for (const auto& [text, said] :
+       {std::pair("1,-1e308\n2,1e308\n", "column 2 runs from -1e+308 to 1e+308"),
+        std::pair("-1e308,1\n1e308,2\n", "column 1 runs from -1e+308 to 1e+308")}) {
+    KernelRegression::Options options;
+    options.data = file(text);
+    options.x = "1";
+    options.y = "2";
+    EXPECT_THAT(io::message_of([&] { KernelRegression::run(options, Ingredient::kept); }),
+                ::testing::HasSubstr(said));
+  }
   std::string long_one;
   for (int64_t i = 0; i <= kMostRows; ++i) long_one += "1,2\n";
   EXPECT_EQ(complaint(long_one), "own.csv has more than 10000 rows of numbers: give a part of it");

@@ -70,6 +70,8 @@ std::vector<size_t> find_columns(const std::vector<std::string>& header,
   std::vector<size_t> found;
   for (const std::string& name : wanted) {
     const auto at = number_of(name) ? header.end() : std::ranges::find(header, name);
+    if (at != header.end() && std::find(at + 1, header.end(), name) != header.end())
+      fail("{} has several columns {}: say which by its number, from 1", path, in_quotes(name));
     size_t number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     const bool is_number = error == std::errc() && end == name.data() + name.size();
@@ -104,7 +106,8 @@ NumberColumns read_csv(const std::filesystem::path& path, const std::vector<std:
         cells_of(line.text, separator, fmt::format("{}, line {}", shown, line.number));
     if (first) {
       found = find_columns(cells, wanted, shown);
-      header = !std::ranges::all_of(found, [&](size_t c) { return number_of(cells[c]).has_value(); });
+      // A row of names has no number; one that has some is data, whose other cells are then complained of.
+      header = std::ranges::none_of(found, [&](size_t c) { return number_of(cells[c]).has_value(); });
       for (const size_t c : found)
         table.names.push_back(header ? io::abridged(cells[c]) : fmt::format("column {}", c + 1));
       if (header) continue;

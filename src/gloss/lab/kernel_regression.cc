@@ -57,9 +57,12 @@ Points points_of(const KernelRegression::Options& options) {
     points.x.push_back(x[i]);
     points.y.push_back(y[i]);
   }
-  require(std::isfinite(points.width()) && std::isfinite(points.height()),
-          "numbers as far apart as {} and {} are too much for the squares of their distances",
-          cell(points.x.front()), cell(points.x.back()));
+  for (const auto& [name, column] :
+       {std::pair(points.x_name, points.x), std::pair(points.y_name, points.y)}) {
+    const auto [least, most] = std::ranges::minmax(column);
+    require(std::isfinite(most - least), "{} runs from {} to {}: so far apart, no distance is a number", name,
+            cell(least), cell(most));
+  }
   return points;
 }
 
