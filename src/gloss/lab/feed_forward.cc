@@ -122,7 +122,7 @@ void shapes(Report& report, const FeedForward::Options& options) {
 
 Report FeedForward::run(const Options& options, Ingredient ingredient) {
   const int64_t n = options.tokens, j = options.changed;
-  require(j < n, "--changed names one of the tokens 0 to {}, not {}", n - 1, j);
+  if (j >= n) throw UsageError(fmt::format("--changed names one of the tokens 0 to {}, not {}", n - 1, j));
   Report report;
   Sublayers layers(options, ingredient);
   const RandomKey key = RandomKey(static_cast<uint64_t>(options.seed)).with("rows");
@@ -145,9 +145,9 @@ Report FeedForward::run(const Options& options, Ingredient ingredient) {
   for (int64_t r = 0; r < n; ++r) {
     for (int64_t c = 0; c < n; ++c) {
       const auto at = static_cast<size_t>(r * n + c);
-      if (r == c) own = std::min(own, by_layer[at]);
-      if (r != c) others = std::max(others, by_layer[at]);
-      mixed = std::min(mixed, by_attention[at]);
+      if (r == c) own = least_of(own, by_layer[at]);
+      if (r != c) others = worst_of(others, by_layer[at]);
+      mixed = least_of(mixed, by_attention[at]);
     }
   }
   report.claim(own > 0 && others == 0,
@@ -162,7 +162,7 @@ Report FeedForward::run(const Options& options, Ingredient ingredient) {
   const Tensor<double> y = layers.feed_forward(x), y_reversed = layers.feed_forward(reversed);
   double apart = 0;
   for (int64_t i = 0; i < n; ++i)
-    apart = std::max(apart, largest_difference(y.slice_rows(i, 1), y_reversed.slice_rows(n - 1 - i, 1)));
+    apart = worst_of(apart, largest_difference(y.slice_rows(i, 1), y_reversed.slice_rows(n - 1 - i, 1)));
   report.claim(apart == 0, "the weights are the same everywhere: an answer does not depend on its place",
                fmt::format("at most {} apart", cell(apart)));
 
@@ -183,7 +183,7 @@ Report FeedForward::run(const Options& options, Ingredient ingredient) {
     const auto cells = [](const Moved& from) {
       const double most = *std::ranges::max_element(from);
       inspect::Cells result;
-      for (const double v : from) result.values.push_back(static_cast<float>(v / most));
+      for (const double v : from) result.values.push_back(static_cast<float>(most > 0 ? v / most : 0));
       return result;
     };
     inspect::HeatMapGrid grid;

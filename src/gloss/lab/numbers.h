@@ -64,6 +64,10 @@ inline double worst_of(double a, double b) {
   return std::isnan(a) || a > b ? a : b;
 }
 
+inline double least_of(double a, double b) {
+  return std::isnan(a) || a < b ? a : b;
+}
+
 // How far the sums of the rows of x [rows, columns] are from 1, at most.
 inline double row_sums_off(std::span<const double> x, size_t columns) {
   double worst = 0;

@@ -211,8 +211,8 @@ ByLength by_length(Report& report, const Positions::Options& options, Ingredient
   double least = 100, lead = 100;
   for (int64_t n = kShortestWord; n <= 2 * trained; ++n) {
     const double sinusoidal = seen.sinusoidal[at(n)], relative = seen.relative[at(n)];
-    if (n <= trained) least = std::min({least, sinusoidal, relative});
-    if (n >= half_more) lead = std::min(lead, relative - sinusoidal);
+    if (n <= trained) least = least_of(least, least_of(sinusoidal, relative));
+    if (n >= half_more) lead = least_of(lead, relative - sinusoidal);
     if ((n - trained) % step == 0)
       table.rows.push_back({fmt::format("{}", n), fmt::format("{:.1f}", sinusoidal),
                             fmt::format("{:.1f}", relative), n > trained ? "longer" : ""});

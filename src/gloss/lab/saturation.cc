@@ -176,8 +176,8 @@ Report Saturation::run(const Options& options, Ingredient ingredient) {
     table.rows.push_back(std::move(row));
     if (d_k < 16) continue;  // in few dimensions norms of q and k themselves still vary
     for (const double value : last[1]) {
-      lowest = lowest == 0 ? value : std::min(lowest, value);
-      highest = std::max(highest, value);
+      lowest = lowest == 0 ? value : least_of(lowest, value);
+      highest = worst_of(highest, value);
     }
   }
   report.tables.push_back(std::move(table));
