@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,22 @@
 namespace gloss::cli {
 
 namespace detail {
+
+// By its placeholder.
+inline bool names_folder(const Field& field) {
+  return field.placeholder() == "MODEL" || field.placeholder() == "DIR";
+}
+inline bool names_file(const Field& field) {
+  return field.placeholder().starts_with("FILE") || field.placeholder() == "SRC TGT" ||
+         field.placeholder() == "GOLD" || names_folder(field);
+}
+
+// An empty name stands for "not given" in options, and a script whose variable is empty would not hear of it.
+inline void refuse_empty_name(const Field& field, const std::vector<std::string>& values) {
+  if (names_file(field) && std::ranges::find(values, "") != values.end())
+    throw UsageError(fmt::format("--{} is given an empty name: name a {}, or leave the option out",
+                                 field.name(), names_folder(field) ? "folder" : "file"));
+}
 
 template <class Options>
 void add_flag(CLI::App& app, const Field& field, const bool& value, Typed<Options>& options) {
@@ -34,7 +51,10 @@ void add_list(CLI::App& app, const Field& field, Typed<Options>& options) {
   const std::string name = field.name();
   CLI::Option* option = app.add_option_function<std::vector<std::string>>(
       "--" + name,
-      [&options, name](const std::vector<std::string>& values) { options.set_values(name, values, "--"); },
+      [&options, name, field](const std::vector<std::string>& values) {
+        refuse_empty_name(field, values);
+        options.set_values(name, values, "--");
+      },
       field.help());
   option->type_name(field.placeholder())->group(field.group());
   if (field.count() == Field::kAnyCount) {
@@ -59,7 +79,11 @@ void add_options(CLI::App& app, Typed<Options>& options) {
     } else {
       const std::string name = field.name();
       CLI::Option* option = app.add_option_function<std::string>(
-          "--" + name, [&options, name](const std::string& text) { options.set(name, text, "--"); },
+          "--" + name,
+          [&options, name, field](const std::string& text) {
+            detail::refuse_empty_name(field, {text});
+            options.set(name, text, "--");
+          },
           field.help());
       std::string type = field.placeholder();
       if (!field.choices().empty()) {

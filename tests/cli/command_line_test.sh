@@ -13,6 +13,28 @@ cmp -s keep.src dates/test.src || fail "an input was overwritten"
 expect_failure 2 '--beam= has no value' "$GLOSS" translate model --beam= --threads 1
 expect_failure 2 '--max-updates= has no value' "$GLOSS" train --max-updates= 5
 
+# An empty name is a script's empty variable, not an option left out: of every option of every command that names
+# files, as its help shows it.
+expect_empty_names_refused() { # COMMAND...
+  local option kind more
+  while read -r option kind more; do
+    case $kind in
+      FILE | FILE... | GOLD | MODEL | DIR) expect_failure 2 "$option is given an empty name" "$GLOSS" "$@" "$option" "" ;;
+      SRC) expect_failure 2 "$option is given an empty name" "$GLOSS" "$@" "$option" "" x ;;
+      *) continue ;;
+    esac
+    empty_names=$((empty_names + 1))
+  done < <("$GLOSS" "$@" --help-all | grep -E '^ +--')
+}
+empty_names=0
+for command in train translate score evaluate info quantize attend align plot; do
+  expect_empty_names_refused $command
+done
+for experiment in $("$GLOSS" lab --help | sed -nE 's/^  ([a-z-]+)  .*/\1/p'); do
+  expect_empty_names_refused lab "$experiment"
+done
+[[ $empty_names -ge 35 ]] || fail "only $empty_names options that name files were found"
+
 # A switch takes no value.
 for switch in --json --scores --no-cache --no-copy-unknown; do
   for value in maybe 7 x; do
