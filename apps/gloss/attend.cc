@@ -12,8 +12,10 @@
 #include "choice.h"
 #include "command.h"
 #include "gloss/decode/translator.h"
+#include "gloss/inspect/attended_json.h"
 #include "gloss/inspect/attended_pair.h"
 #include "gloss/inspect/attention_picture.h"
+#include "gloss/io/json_writer.h"
 #include "gloss/io/quote.h"
 #include "gloss/text/space.h"
 #include "gloss/text/utf8.h"
@@ -154,18 +156,33 @@ class Attend {
   // A blank line of a file has an object of its own, without attention.
   void run(const std::string& sentence, const std::optional<std::string>& target, int64_t line,
            Output& output) {
-    using nlohmann::ordered_json;
-    ordered_json json = {{"model", command_.model}, {"model_type", translator_.model().type()}};
-    if (line > 0) json["line"] = line;
-    if (line > 0 && (text::is_blank(sentence) || (target && text::is_blank(*target)))) {
-      json["blank"] = true;
-    } else {
-      const inspect::AttendedPair pair = attended(sentence, target, line);
-      if (!pair.forced) json["beam"] = command_.beam;
-      json.update(inspect::to_json(pair, tensors_));
+    std::optional<inspect::AttendedPair> pair;
+    if (line == 0 || !(text::is_blank(sentence) || (target && text::is_blank(*target)))) {
+      pair = attended(sentence, target, line);
+      inspect::check_tensors(*pair, tensors_);
     }
-    // A folder's name may be any bytes.
-    output.write(json.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+    io::JsonWriter json([&](std::string_view text) { output.write(text); });
+    json.begin_object();
+    json.key("model");
+    json.text(command_.model);  // a folder's name may be any bytes
+    json.key("model_type");
+    json.text(translator_.model().type());
+    if (line > 0) {
+      json.key("line");
+      json.whole(line);
+    }
+    if (!pair) {
+      json.key("blank");
+      json.boolean(true);
+    } else {
+      if (!pair->forced) {
+        json.key("beam");
+        json.whole(command_.beam);
+      }
+      inspect::write_json(*pair, tensors_, json);
+    }
+    json.end_object();
+    json.flush();
     output.write("\n");
   }
   inspect::Picture draw(const std::string& sentence, const std::optional<std::string>& target,

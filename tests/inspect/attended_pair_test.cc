@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "decode/small_translator.h"
+#include "gloss/inspect/attended_json.h"
 #include "gloss/inspect/attention_picture.h"
 #include "gloss/inspect/attention_view.h"
 
@@ -133,7 +135,19 @@ TEST_F(Attended, TheMatricesInBetweenFitTogether) {
 TEST_F(Attended, JsonHasTheDocumentedForm) {
   const AttendedPair pair = attended(kLine);
   const std::vector<std::string> tensors{"heads", "scores", "q"};
-  const nlohmann::ordered_json json = to_json(pair, tensors);
+  std::string written;
+  size_t largest = 0;
+  io::JsonWriter writer([&](std::string_view text) {
+    written += text;
+    largest = std::max(largest, text.size());
+  });
+  check_tensors(pair, tensors);
+  writer.begin_object();
+  write_json(pair, tensors, writer);
+  writer.end_object();
+  writer.flush();
+  EXPECT_LT(largest, written.size());  // handed on as it comes
+  const auto json = nlohmann::ordered_json::parse(written);
   const size_t n = pair.target.ids.size(), m = pair.source.ids.size();
   EXPECT_EQ(json["source"]["pieces"].size(), m);
   EXPECT_EQ(json["source"]["word_of_piece"].size(), m);
@@ -148,7 +162,7 @@ TEST_F(Attended, JsonHasTheDocumentedForm) {
   EXPECT_EQ(cross["weights"][0][0][0].size(), m);
   EXPECT_EQ(cross["tensors"][0]["heads"]["shape"][1], n);
   EXPECT_TRUE(json["attention"]["decoder"]["tensors"][0]["scores"]["values"][0][0][1].is_null());  // hidden
-  EXPECT_THROW(to_json(pair, std::vector<std::string>{"Q"}), UsageError);
+  EXPECT_THROW(check_tensors(pair, std::vector<std::string>{"Q"}), UsageError);
 }
 
 TEST_F(Attended, BadInputIsOneSentence) {
@@ -164,6 +178,14 @@ TEST_F(Attended, BadInputIsOneSentence) {
   EXPECT_NE(message(" \u3000", std::nullopt).find("empty"), std::string::npos);
   EXPECT_NE(message(kLine, " ").find("empty"), std::string::npos);
   EXPECT_NE(message(kLine, "A 猫 .").find("猫"), std::string::npos);
+  // Longer than anybody looks at: each side has its end.
+  const auto letters = [](int64_t count) {
+    std::string text;
+    for (int64_t i = 0; i < count; ++i) text += "A ";
+    return text;
+  };
+  EXPECT_NE(message(letters(kMostSourcePieces + 1), std::nullopt).find("at most 512"), std::string::npos);
+  EXPECT_NE(message(kLine, letters(kMostTargetPieces + 1)).find("at most 2048"), std::string::npos);
 }
 
 TEST_F(Attended, ShortAndLongSentencesWork) {

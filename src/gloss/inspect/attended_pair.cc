@@ -9,8 +9,6 @@
 namespace gloss::inspect {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Tokens one_sentence(const std::vector<int32_t>& ids) {
   return {ids, Offsets({0, static_cast<int64_t>(ids.size())})};
 }
@@ -37,6 +35,14 @@ Side side_of(std::string_view line, text::EncodedLine encoded, const text::Vocab
   return side;
 }
 
+// The end symbol is no piece of the text.
+void refuse_long(const Side& side, const char* what, int64_t most, int32_t end_id) {
+  const auto pieces = static_cast<int64_t>(side.ids.size() - (side.ids.back() == end_id ? 1 : 0));
+  require(pieces <= most,
+          "the {} has {} pieces, and attention is shown of at most {}: give a part of it, a sentence say",
+          what, pieces, most);
+}
+
 Side forced_target(std::string_view line, const text::Tokenizer& tokenizer) {
   const text::Vocabulary& vocabulary = tokenizer.target_vocabulary();
   Side side = side_of(line, tokenizer.encode_target(line), vocabulary);
@@ -56,75 +62,6 @@ Side found_target(const text::Tokenizer& tokenizer, const decode::Hypothesis& hy
   for (const int32_t id : side.ids) side.pieces.push_back(vocabulary.piece(id));
   side.words = text::words_of(vocabulary, side.ids);
   return side;
-}
-
-// Eight decimals: more than a weight near 1 has, and short.
-double rounded(float x) {
-  return std::round(static_cast<double>(x) * 1e8) / 1e8;
-}
-
-// [heads][n_q][n_k] of one sentence.
-Json heads_json(const float* numbers, int64_t heads, int64_t n_q, int64_t n_k) {
-  Json out = Json::array();
-  for (int64_t head = 0; head < heads; ++head) {
-    Json rows = Json::array();
-    for (int64_t i = 0; i < n_q; ++i) {
-      Json row = Json::array();
-      for (int64_t j = 0; j < n_k; ++j, ++numbers) {
-        row.push_back(std::isfinite(*numbers) ? Json(rounded(*numbers)) : Json(nullptr));
-      }
-      rows.push_back(std::move(row));
-    }
-    out.push_back(std::move(rows));
-  }
-  return out;
-}
-
-Json with_shape(std::vector<int64_t> shape, Json values) {
-  return {{"shape", std::move(shape)}, {"values", std::move(values)}};
-}
-
-// One matrix in between by its name.
-Json tensor_json(const models::AttentionMap& map, const std::string& name, int64_t n_q, int64_t n_k) {
-  if (name == "scores" || name == "weights") {
-    const Tensor<float>& from = name == "scores" ? map.scores : map.weights;
-    return with_shape({map.heads, n_q, n_k}, heads_json(from.data(), map.heads, n_q, n_k));
-  }
-  std::string there = "scores, weights";
-  for (const auto& [known, matrix] : map.tensors) {
-    there += ", " + known;
-    if (known == "concat") there += ", heads";
-    if (known == name)
-      return with_shape({matrix.rows(), matrix.cols()},
-                        heads_json(matrix.data(), 1, matrix.rows(), matrix.cols())[0]);
-    if (known != "concat" || name != "heads") continue;
-    // head_i is a slice of columns.
-    const int64_t d_v = matrix.cols() / map.heads;
-    std::vector<float> heads;
-    for (int64_t head = 0; head < map.heads; ++head) {
-      for (int64_t i = 0; i < matrix.rows(); ++i)
-        heads.insert(heads.end(), matrix.row(i) + head * d_v, matrix.row(i) + (head + 1) * d_v);
-    }
-    return with_shape({map.heads, matrix.rows(), d_v},
-                      heads_json(heads.data(), map.heads, matrix.rows(), d_v));
-  }
-  throw UsageError(fmt::format("there is no matrix '{}' in this attention: choose of {}", name, there));
-}
-
-Json words_json(const text::Words& words) {
-  Json of = Json::array();
-  for (const int32_t word : words.word_of) of.push_back(word < 0 ? Json(nullptr) : Json(word));
-  return of;
-}
-
-Json side_json(const Side& side, int32_t end_id) {
-  Json ends = Json::array();
-  for (const int32_t id : side.ids) ends.push_back(id == end_id);
-  return {{"text", side.text},
-          {"pieces", side.pieces},
-          {"words", side.words.texts},
-          {"word_of_piece", words_json(side.words)},
-          {"is_end_symbol", ends}};
 }
 
 }  // namespace
@@ -148,6 +85,8 @@ AttendedPair attend(const decode::Translator& translator, Context& context, std:
   const models::Model& model = translator.model();
   AttendedPair pair;
   pair.source = side_of(line, tokenizer.encode_source(line), tokenizer.source_vocabulary());
+  const int32_t end_id = model.symbols().end;
+  refuse_long(pair.source, "sentence", kMostSourcePieces, end_id);
   pair.start_piece = tokenizer.target_vocabulary().piece(model.symbols().start);
   pair.forced = target.has_value();
   const Tokens source = one_sentence(pair.source.ids);
@@ -155,6 +94,7 @@ AttendedPair attend(const decode::Translator& translator, Context& context, std:
   if (target) {
     require(!text::is_blank(*target), "the given translation is empty: leave it out, and one is found");
     pair.target = forced_target(*target, tokenizer);
+    refuse_long(pair.target, "given translation", kMostTargetPieces, end_id);
     autograd::Tape<float> tape(context);
     for (const float log_p : model.log_probabilities(tape, source, one_sentence(pair.target.ids)))
       pair.log_probability += static_cast<double>(log_p);
@@ -170,34 +110,6 @@ AttendedPair attend(const decode::Translator& translator, Context& context, std:
   autograd::Tape<float> tape(context);
   pair.maps = model.attend(tape, source, one_sentence(pair.target.ids), options.request);
   return pair;
-}
-
-Json to_json(const AttendedPair& pair, std::span<const std::string> tensors) {
-  const auto n = static_cast<int64_t>(pair.target.ids.size()),
-             m = static_cast<int64_t>(pair.source.ids.size());
-  const int32_t end_id = pair.source.ids.back();  // the same on both sides
-  Json json = {{"source", side_json(pair.source, end_id)},
-               {"target", side_json(pair.target, end_id)},
-               {"forced", pair.forced},
-               {"log_probability", pair.log_probability},
-               {"score", pair.score}};
-  json["decoder_input"] = Json::array({pair.start_piece});
-  for (int64_t i = 0; i + 1 < n; ++i)
-    json["decoder_input"].push_back(pair.target.pieces[static_cast<size_t>(i)]);
-  Json kinds = Json::object();
-  for (const models::AttentionMap& map : pair.maps) {
-    const int64_t n_q = map.kind == models::AttentionKind::encoder ? m : n;
-    const int64_t n_k = map.kind == models::AttentionKind::decoder ? n : m;
-    Json& kind = kinds[std::string(kind_name(map.kind))];
-    kind["layers"].push_back(map.layer);
-    kind["weights"].push_back(heads_json(map.weights.data(), map.heads, n_q, n_k));
-    if (tensors.empty()) continue;
-    Json named = Json::object();
-    for (const std::string& name : tensors) named[name] = tensor_json(map, name, n_q, n_k);
-    kind["tensors"].push_back(std::move(named));
-  }
-  json["attention"] = std::move(kinds);
-  return json;
 }
 
 }  // namespace gloss::inspect

@@ -1,7 +1,6 @@
 // A sentence, its translation and what attention did between them and within each.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,16 +35,17 @@ struct AttendOptions {
   models::AttentionRequest request;
 };
 
+// Weights are as many as the products of these, for each layer and head: beyond that nobody reads them, and
+// memory ends. A source as long as gloss translate takes in one piece, and a translation as long as search
+// finds.
+inline constexpr int64_t kMostSourcePieces = 512, kMostTargetPieces = 2048;
+
 // Encodes the line, finds its best translation, or takes the target that is given, and reads what attention
 // did in the pass that forces it: the same numbers as in the search, but for rounding (1e-5). Throws Error
-// where the line has no text or the target holds text that the vocabulary cannot spell.
+// where the line has no text, where a side has more than the pieces above, or where the target holds text
+// that the vocabulary cannot spell.
 AttendedPair attend(const decode::Translator& translator, Context& context, std::string_view line,
                     const std::optional<std::string>& target, const AttendOptions& options);
-
-// The documented form, docs/attend.md: attention as [layer][head][query][key]. `tensors` names matrices in
-// between to add: scores, weights, heads, and those of models::AttentionMap, which must have been asked for.
-// Throws UsageError listing what exists for any other name.
-nlohmann::ordered_json to_json(const AttendedPair& pair, std::span<const std::string> tensors = {});
 
 std::string_view kind_name(models::AttentionKind kind);  // "cross", "encoder", "decoder"
 
