@@ -105,7 +105,12 @@ expect_failure 1 "translation is empty" attend "$line" --target ""
 expect_failure 2 "needs a sentence in quotes behind MODEL, or --source" attend
 expect_failure 2 "MODEL is required" "$GLOSS" attend
 expect_failure 2 "came as 3 arguments, 'a' and 'man' first: put quotes around it" attend a man sleeps --layer 0
-expect_failure 1 "the text file '' does not exist" attend --source ""
+expect_failure 2 "source is given an empty name" attend --source ""
+# Neither command has --replace-invalid: the advice says which have.
+printf 'a \xff man\n' >bad.src
+expect_failure 1 "convert the file; train, translate, score and evaluate can" attend --source bad.src
+expect_failure 1 "convert the file; train, translate, score and evaluate can" \
+  "$GLOSS" align transformer --source bad.src --target bad.src
 expect_failure 1 "the text file '' does not exist" attend --source three.src --target ""
 expect_failure 2 "are given: leave out one" attend "$line" --source three.src
 for file in picture.gif picture /; do

@@ -129,11 +129,11 @@ bool LineReader::next(Line& line) {
   if (bad == std::string_view::npos) {
     line.text.assign(text);
   } else {
-    require(
-        invalid_ == InvalidUtf8::replace,
-        "line {} of {} is not valid UTF-8 (byte {} of the line is 0x{:02X}): convert the file, or ask for "
-        "U+FFFD in place of bad bytes with --replace-invalid",
-        lines_, name_, bad + 1, static_cast<unsigned char>(text[bad]));
+    require(invalid_ == InvalidUtf8::replace,
+            "line {} of {} is not valid UTF-8 (byte {} of the line is 0x{:02X}): convert the file; train, "
+            "translate, "
+            "score and evaluate can put U+FFFD in place of bad bytes with --replace-invalid",
+            lines_, name_, bad + 1, static_cast<unsigned char>(text[bad]));
     line.text = replace_invalid_utf8(text);
     line.replaced = true;
     ++replaced_lines_;
