@@ -137,12 +137,13 @@ void draw_image(Canvas& canvas, const Places& places, const CellGrid& grid, cons
   canvas.pixels(box, pixels);
 }
 
-void draw_numbers(Canvas& canvas, const Places& places, const CellGrid& grid, const CellStyle& style) {
+// Whether they fit; nothing is drawn where they do not.
+bool draw_numbers(Canvas& canvas, const Places& places, const CellGrid& grid, const CellStyle& style) {
   const Palette page = palette(style.theme);
   const Font font{std::min(8.0, grid.height * 0.4)};
   const double widest = canvas.text(style.high - style.low > 1 ? "-00.00" : "0.00", font).width();
   constexpr double kSmallest = 5;
-  if (font.size < kSmallest || widest + 2 > grid.width) return;
+  if (font.size < kSmallest || widest + 2 > grid.width) return false;
   for (int64_t row = 0; row < places.rows; ++row) {
     for (int64_t column = 0; column < places.columns; ++column) {
       const auto at = static_cast<size_t>(row * places.columns + column);
@@ -155,6 +156,7 @@ void draw_numbers(Canvas& canvas, const Places& places, const CellGrid& grid, co
                   on_page ? page.text : page.page);
     }
   }
+  return true;
 }
 
 // Where cells are large enough, lines between them guide the eye to the labels.
@@ -213,7 +215,7 @@ void draw_nan(Canvas& canvas, const Box& box, Theme theme) {
   canvas.line({left, bottom}, {right, top}, stroke);
 }
 
-void draw_cells(Canvas& canvas, const Cells& cells, const CellGrid& grid, const CellStyle& style,
+bool draw_cells(Canvas& canvas, const Cells& cells, const CellGrid& grid, const CellStyle& style,
                 bool may_be_rectangles) {
   const Places places = pooled(cells, grid);
   // Without lines between them, renderers that smooth edges would show the page there.
@@ -229,7 +231,7 @@ void draw_cells(Canvas& canvas, const Cells& cells, const CellGrid& grid, const 
     if (places.kinds[static_cast<size_t>(at)] == CellKind::nan)
       draw_nan(canvas, box_of(grid, at / places.columns, at % places.columns), style.theme);
   }
-  if (style.numbers && whole) draw_numbers(canvas, places, grid, style);
+  const bool numbers = style.numbers && whole && draw_numbers(canvas, places, grid, style);
   const Palette page = palette(style.theme);
   const Box box = grid.box();
   if (is_ruled(grid)) {
@@ -243,6 +245,7 @@ void draw_cells(Canvas& canvas, const Cells& cells, const CellGrid& grid, const 
   }
   canvas.frame({box.x - kHair / 2, box.y - kHair / 2, box.width + kHair, box.height + kHair},
                {page.soft, kHair});
+  return numbers;
 }
 
 }  // namespace gloss::inspect

@@ -43,8 +43,9 @@ CellKinds check_cells(const Cells& cells, int64_t rows, int64_t columns, const C
 // 250,000 rectangles opens slowly everywhere.
 inline constexpr int64_t kMostRectangles = 4096;
 
-// `may_be_rectangles`: as such where cells are large, otherwise as an image.
-void draw_cells(Canvas& canvas, const Cells& cells, const CellGrid& grid, const CellStyle& style,
+// `may_be_rectangles`: as such where cells are large, otherwise as an image. Gives whether numbers stand in
+// the cells: they were asked for, and fit.
+bool draw_cells(Canvas& canvas, const Cells& cells, const CellGrid& grid, const CellStyle& style,
                 bool may_be_rectangles);
 
 // How hidden and undefined cells look, for cells and legend alike.

@@ -110,7 +110,6 @@ Labels column_labels(const Canvas& canvas, const std::vector<std::string>& texts
 }
 
 double highest(const HeatMapGrid& grid, const HeatMapStyle& style) {
-  if (style.high) return *style.high;
   double high = style.low;
   for (const Cells& cells : grid.maps) {
     for (size_t i = 0; i < cells.values.size(); ++i) {
@@ -118,6 +117,10 @@ double highest(const HeatMapGrid& grid, const HeatMapStyle& style) {
       if (!hidden && std::isfinite(cells.values[i])) high = std::max<double>(high, cells.values[i]);
     }
   }
+  // Below a tenth of the scale all is page.
+  constexpr double kPale = 0.1;
+  if (style.high && (high <= style.low || high - style.low >= kPale * (*style.high - style.low)))
+    return *style.high;
   return high > style.low ? high : style.low + 1;
 }
 
@@ -146,6 +149,7 @@ class Painting {
   CellKinds kinds_;
   CellGrid cells_;  // of the first map
   Labels rows_, columns_;
+  bool numbers_missing_ = false;
   double gap_ = 0;  // between maps
   Size size_;
 };
@@ -319,6 +323,8 @@ double Painting::draw_legend(double left, double top) {
     draw_nan(canvas_, swatch(), style_.theme);
     say("not a number (NaN)", 19);
   }
+  if (style_.high && cell_style_.high < *style_.high) say("the scale ends at the largest of small values", 0);
+  if (numbers_missing_) say("cells are too small for numbers", 0);
   if (cells_.pooled_rows * cells_.pooled_columns > 1)
     say(fmt::format("each point shows the largest of {} x {} values", cells_.pooled_rows,
                     cells_.pooled_columns),
@@ -339,7 +345,9 @@ Picture Painting::picture(PictureFormat format) {
   int64_t rectangles = cells_.rows * cells_.columns * static_cast<int64_t>(grid_.maps.size());
   for (size_t i = 0; i < grid_.maps.size(); ++i) {
     const CellGrid cells = cells_at(i / grid_.grid_columns.size(), i % grid_.grid_columns.size());
-    draw_cells(canvas_, grid_.maps[i], cells, cell_style_, rectangles <= kMostRectangles);
+    const bool numbers =
+        draw_cells(canvas_, grid_.maps[i], cells, cell_style_, rectangles <= kMostRectangles);
+    numbers_missing_ = style_.numbers && !numbers;
   }
   for (size_t i = 0; i < grid_.grid_rows.size(); ++i) {
     const CellGrid cells = cells_at(i, 0);

@@ -42,8 +42,8 @@ struct HeatMapStyle {
   std::string value_name = "attention weight";
   double low = 0;  // the ends of the colour scale
   std::optional<double> high =
-      1;                 // nothing: the largest value that is not hidden, for long sentences' small weights
-  bool numbers = false;  // in the cells, where they are large enough
+      1;                 // nothing, or where no value reaches a tenth of it: the largest that is not hidden
+  bool numbers = false;  // in the cells; where these are too small the legend says so
 };
 
 // The picture. Cells shrink with the number of labels, labels with the cells, and past a readable size every
