@@ -4,14 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <memory>
-#include <thread>
 #include <vector>
 
 #include "gloss/base/error.h"
 #include "gloss/kernels/gemm.h"
 #include "kernels/bf16_reference.h"
-#include "kernels/gemm_case.h"
+#include "kernels/packed_case.h"
 #include "support/isas.h"
 
 namespace gloss::kernels {
@@ -31,28 +29,11 @@ PackedMatrix pack_bf16(Matrix<const float> weights, Transpose stored = Transpose
   return pack(weights, stored, Precision::bfloat16);
 }
 
-void run_packed(ThreadPool& pool, const Operands<float>& o) {
-  gemm_packed(pool, o.a.view(), pack_bf16(o.b.view(), o.c.tb), o.out.view(), o.c.accumulate, o.epilogue());
-}
-
 // What came against the double sum of the rounded operands.
 std::optional<std::string> difference_from_rounded(const Operands<float>& o) {
   round_to_bf16(o.a.view());
   round_to_bf16(o.b.view());
   return first_difference(o, o.out.view());
-}
-
-Case case_of(int64_t m, int64_t n, int64_t k, uint64_t seed) {
-  const RandomKey key(seed);
-  Case c{.m = m, .n = n, .k = k};
-  c.tb = key.below(0, 2) ? Transpose::yes : Transpose::no;
-  c.accumulate = key.below(1, 2) ? Accumulate::yes : Accumulate::no;
-  c.bias = key.below(2, 2) != 0;
-  c.keep = key.below(3, 2) != 0;
-  c.activation = static_cast<Activation>(key.below(4, 5));
-  c.slack = static_cast<int64_t>(key.below(5, 30));
-  c.shift = static_cast<int64_t>(key.below(6, 17));
-  return c;
 }
 
 TEST_F(GemmBf16, EqualsThePlainSumOfRoundedOperands) {
@@ -66,8 +47,8 @@ TEST_F(GemmBf16, EqualsThePlainSumOfRoundedOperands) {
   for (const int64_t k : depths) {
     for (size_t i = 0; i < 5; ++i, ++seed) {
       const int64_t m = kHeights[seed % kHeights.size()], n = kWidths[seed * 7 % kWidths.size()];
-      const Operands<float> o(case_of(m, n, k, seed), seed);
-      run_packed(pool, o);
+      const Operands<float> o(drawn_case(m, n, k, seed), seed);
+      run_packed(pool, o, Precision::bfloat16);
       ASSERT_TRUE(o.out.surroundings_untouched()) << o.c.text();
       ASSERT_TRUE(o.pre.surroundings_untouched()) << o.c.text();
       const auto difference = difference_from_rounded(o);
@@ -80,7 +61,7 @@ TEST_F(GemmBf16, EqualsThePlainSumOfRoundedOperands) {
 TEST_F(GemmBf16, TheComparisonSeesOperandsThatWereNotRounded) {
   ThreadPool pool(1);
   const Operands<float> o(Case{.m = 8, .n = 40, .k = 64, .tb = Transpose::yes}, 5);
-  run_packed(pool, o);
+  run_packed(pool, o, Precision::bfloat16);
   EXPECT_TRUE(first_difference(o, o.out.view()));
   gemm_packed(pool, o.a.view(), pack(o.b.view()), o.out.view());
   EXPECT_TRUE(difference_from_rounded(o));
@@ -137,46 +118,7 @@ TEST_F(GemmBf16, PackedRowsComeBackRounded) {
 }
 
 TEST_F(GemmBf16, ARowDoesNotDependOnItsCompanyNorOnThreads) {
-  struct Size {
-    int64_t n, k;
-  };
-  for (const Size size : {Size{64, 64}, {200, 65}, {72, 1100}, {5, 33}, {520, 2500}}) {
-    const Case c{.m = 300, .n = size.n, .k = size.k, .tb = Transpose::yes, .bias = true};
-    const Operands<float> o(c, 11);
-    ThreadPool one(1);
-    const PackedMatrix packed = pack_bf16(o.b.view());
-    gemm_packed(one, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
-    for (const int threads : {1, 2, 3, 16}) {
-      ThreadPool pool(threads);
-      for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 12, 13, 49, 96, 97, 131, 300}) {
-        const int64_t first = (300 - m) / 2;  // rows from the middle
-        const Guarded<float> out(m, c.n, 3, 1);
-        gemm_packed(pool, rows<const float>(o.a.view(), first, m), packed, out.view(), Accumulate::no,
-                    o.epilogue());
-        ASSERT_TRUE(same_bits(out.view(), rows(o.out.view(), first, m)))
-            << m << " rows, " << threads << " threads";
-        ASSERT_TRUE(out.surroundings_untouched());
-      }
-    }
-  }
-}
-
-// More rows than are rounded at a time.
-TEST_F(GemmBf16, ManyRowsAreRoundedInParts) {
-  const Case c{
-      .m = 5000, .n = 3, .k = 2100, .tb = Transpose::yes, .keep = true, .activation = Activation::swish};
-  const Operands<float> o(c, 15);
-  ThreadPool pool(2);
-  const PackedMatrix packed = pack_bf16(o.b.view());
-  gemm_packed(pool, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
-  for (const int64_t first : {0, 2333, 4321, 4999}) {
-    const int64_t m = std::min<int64_t>(100, 5000 - first);
-    const Guarded<float> out(m, 3, 0, 0), pre(m, 3, 0, 0);
-    gemm_packed(pool, rows<const float>(o.a.view(), first, m), packed, out.view(), Accumulate::no,
-                {nullptr, c.activation, pre.view()});
-    ASSERT_TRUE(same_bits(out.view(), rows(o.out.view(), first, m)));
-    ASSERT_TRUE(same_bits(pre.view(), rows(o.pre.view(), first, m)));
-  }
+  expect_rows_alone(Precision::bfloat16);
 }
 
 TEST_F(GemmBf16, HostileRowsAndColumnsStayAmongThemselves) {
@@ -186,7 +128,7 @@ TEST_F(GemmBf16, HostileRowsAndColumnsStayAmongThemselves) {
       o.a.view().row(3)[k - 1] = hostile;
       o.b.view().row(68)[k / 2] = hostile;
       ThreadPool pool(1);
-      run_packed(pool, o);
+      run_packed(pool, o, Precision::bfloat16);
       for (int64_t i = 0; i < 7; ++i) {
         for (int64_t j = 0; j < 70; ++j) {
           ASSERT_EQ(std::isfinite(o.out.view().row(i)[j]), i != 3 && j != 68)
@@ -201,24 +143,7 @@ TEST_F(GemmBf16, HostileRowsAndColumnsStayAmongThemselves) {
 }
 
 TEST_F(GemmBf16, ManyThreadsShareOnePackedMatrix) {
-  const Case c{.m = 50, .n = 200, .k = 130, .tb = Transpose::yes, .bias = true};
-  const Operands<float> o(c, 19);
-  const PackedMatrix packed = pack_bf16(o.b.view());
-  ThreadPool pool(1);
-  gemm_packed(pool, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
-  std::array<std::unique_ptr<Guarded<float>>, 8> outs;
-  std::vector<std::thread> threads;
-  for (auto& out : outs) {
-    out = std::make_unique<Guarded<float>>(c.m, c.n, 0, 0);
-    threads.emplace_back([&o, &packed, view = out->view()] {
-      ThreadPool mine(2);
-      for (int round = 0; round < 20; ++round) {
-        gemm_packed(mine, o.a.view(), packed, view, Accumulate::no, o.epilogue());
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& out : outs) EXPECT_TRUE(same_bits(out->view(), o.out.view()));
+  expect_shared_among_threads(Precision::bfloat16);
 }
 
 // --- Products of weights that are not packed: forward, dX and dW ---
@@ -239,7 +164,8 @@ TEST_F(GemmBf16, EveryTransposeEqualsThePlainSumOfRoundedOperands) {
     for (const Transpose ta : {Transpose::no, Transpose::yes}) {
       for (const Transpose tb : {Transpose::no, Transpose::yes}) {
         for (int i = 0; i < 3; ++i, ++seed) {
-          Case c = case_of(kHeights[seed * 5 % kHeights.size()], kWidths[seed * 7 % kWidths.size()], k, seed);
+          Case c =
+              drawn_case(kHeights[seed * 5 % kHeights.size()], kWidths[seed * 7 % kWidths.size()], k, seed);
           c.ta = ta;
           c.tb = tb;
           const Operands<float> o(c, seed);
@@ -262,7 +188,7 @@ TEST_F(GemmBf16, PackedAndPlainWeightsGiveTheSameBits) {
         const Case c{.m = m, .n = 130, .k = k, .tb = tb, .bias = true, .activation = Activation::gelu};
         const Operands<float> o(c, 21);
         const Guarded<float> plain(m, c.n, 3, 1);
-        run_packed(pool, o);
+        run_packed(pool, o, Precision::bfloat16);
         gemm<float>(pool, o.a.view(), c.ta, o.b.view(), tb, plain.view(), Accumulate::no, o.epilogue(),
                     Precision::bfloat16);
         ASSERT_TRUE(same_bits(plain.view(), o.out.view())) << c.text();

@@ -5,12 +5,11 @@
 #include <array>
 #include <limits>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "gloss/base/error.h"
 #include "gloss/kernels/packed_matrix.h"
-#include "kernels/gemm_case.h"
+#include "kernels/packed_case.h"
 #include "support/isas.h"
 
 namespace gloss::kernels {
@@ -99,23 +98,6 @@ std::optional<std::string> first_wrong(const Operands<float>& o) {
 PackedMatrix pack_weights(const Operands<float>& o) {
   return pack(o.b.view(), o.c.tb, Precision::int8);
 }
-void run_packed(ThreadPool& pool, const Operands<float>& o) {
-  gemm_packed(pool, o.a.view(), pack_weights(o), o.out.view(), o.c.accumulate, o.epilogue());
-}
-
-Case case_of(int64_t m, int64_t n, int64_t k, uint64_t seed) {
-  const RandomKey key(seed);
-  Case c{.m = m, .n = n, .k = k};
-  c.tb = key.below(0, 2) ? Transpose::yes : Transpose::no;
-  c.accumulate = key.below(1, 2) ? Accumulate::yes : Accumulate::no;
-  c.bias = key.below(2, 2) != 0;
-  c.keep = key.below(3, 2) != 0;
-  c.activation = static_cast<Activation>(key.below(4, 5));
-  c.slack = static_cast<int64_t>(key.below(5, 30));
-  c.shift = static_cast<int64_t>(key.below(6, 17));
-  return c;
-}
-
 TEST(GemmInt8, EqualsTheExactSum) {
   std::vector<int64_t> depths;
   for (int64_t k = 0; k <= 70; ++k) depths.push_back(k);
@@ -130,8 +112,8 @@ TEST(GemmInt8, EqualsTheExactSum) {
     for (const int64_t k : depths) {
       for (size_t i = 0; i < 3; ++i, ++seed) {
         const int64_t m = kHeights[seed % kHeights.size()], n = kWidths[seed * 7 % kWidths.size()];
-        const Operands<float> o(case_of(m, n, k, seed), seed);
-        run_packed(pool, o);
+        const Operands<float> o(drawn_case(m, n, k, seed), seed);
+        run_packed(pool, o, Precision::int8);
         ASSERT_TRUE(o.out.surroundings_untouched()) << o.c.text();
         ASSERT_TRUE(o.pre.surroundings_untouched()) << o.c.text();
         const auto wrong = first_wrong(o);
@@ -145,11 +127,11 @@ TEST(GemmInt8, EqualsTheExactSum) {
 TEST(GemmInt8, TheComparisonSeesAnotherSum) {
   ThreadPool pool(1);
   const Operands<float> o(Case{.m = 8, .n = 40, .k = 64, .tb = Transpose::yes}, 5);
-  run_packed(pool, o);
+  run_packed(pool, o, Precision::int8);
   ASSERT_FALSE(first_wrong(o));
   gemm_packed(pool, o.a.view(), pack(o.b.view()), o.out.view());
   EXPECT_TRUE(first_wrong(o)) << "the product in float";
-  run_packed(pool, o);
+  run_packed(pool, o, Precision::int8);
   o.out.view().row(7)[39] = std::nextafter(o.out.view().row(7)[39], 1e9f);
   EXPECT_TRUE(first_wrong(o)) << "one last bit";
 }
@@ -159,14 +141,14 @@ TEST(GemmInt8, EveryFormGivesTheSameBits) {
   for (uint64_t seed = 100; seed < 130; ++seed) {
     const RandomKey key(seed);
     Case c =
-        case_of(1 + static_cast<int64_t>(key.below(10, 30)), 1 + static_cast<int64_t>(key.below(11, 140)),
-                static_cast<int64_t>(key.below(12, 700)), seed);
+        drawn_case(1 + static_cast<int64_t>(key.below(10, 30)), 1 + static_cast<int64_t>(key.below(11, 140)),
+                   static_cast<int64_t>(key.below(12, 700)), seed);
     std::unique_ptr<Guarded<float>> expected;
     int compared = 0;
     in_every_form([&](Isa isa) {
       if (isa < Isa::avx2) return;
       const Operands<float> o(c, seed);
-      run_packed(pool, o);
+      run_packed(pool, o, Precision::int8);
       if (!expected) {
         expected = std::make_unique<Guarded<float>>(c.m, c.n, 0, 0);
         expected->copy(o.out);
@@ -234,30 +216,7 @@ TEST(GemmInt8, RefusesSumsThatMayNotFit) {
 }
 
 TEST(GemmInt8, ARowDoesNotDependOnItsCompanyNorOnThreads) {
-  struct Size {
-    int64_t n, k;
-  };
-  in_every_form([](Isa) {
-    for (const Size size : {Size{64, 64}, {200, 65}, {72, 1100}, {5, 33}, {520, 2500}, {20, 9000}}) {
-      const Case c{.m = 300, .n = size.n, .k = size.k, .tb = Transpose::yes, .bias = true};
-      const Operands<float> o(c, 11);
-      ThreadPool one(1);
-      const PackedMatrix packed = pack_weights(o);
-      gemm_packed(one, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
-      for (const int threads : {1, 2, 3, 16}) {
-        ThreadPool pool(threads);
-        for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 12, 13, 49, 96, 97, 131, 300}) {
-          const int64_t first = (300 - m) / 2;  // rows from the middle
-          const Guarded<float> out(m, c.n, 3, 1);
-          gemm_packed(pool, rows<const float>(o.a.view(), first, m), packed, out.view(), Accumulate::no,
-                      o.epilogue());
-          ASSERT_TRUE(same_bits(out.view(), rows(o.out.view(), first, m)))
-              << m << " rows, " << threads << " threads, " << c.text();
-          ASSERT_TRUE(out.surroundings_untouched());
-        }
-      }
-    }
-  });
+  in_every_form([](Isa) { expect_rows_alone(Precision::int8); });
 }
 
 TEST(GemmInt8, HostileRowsGiveNanAndLeaveOthersAlone) {
@@ -272,7 +231,7 @@ TEST(GemmInt8, HostileRowsGiveNanAndLeaveOthersAlone) {
           o.a.view().row(3)[at] = hostile;
           o.b.view().row(68)[at] = hostile;
           ThreadPool pool(1);
-          run_packed(pool, o);
+          run_packed(pool, o, Precision::int8);
           for (int64_t i = 0; i < 7; ++i) {
             for (int64_t j = 0; j < 70; ++j) {
               ASSERT_EQ(std::isnan(o.out.view().row(i)[j]), i == 3 || j == 68)
@@ -360,26 +319,7 @@ TEST(GemmInt8, KeepsTheFormItWasPackedIn) {
 }
 
 TEST(GemmInt8, ManyThreadsShareOnePackedMatrix) {
-  in_every_form([](Isa) {
-    const Case c{.m = 50, .n = 200, .k = 130, .tb = Transpose::yes, .bias = true};
-    const Operands<float> o(c, 19);
-    const PackedMatrix packed = pack_weights(o);
-    ThreadPool pool(1);
-    gemm_packed(pool, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
-    std::array<std::unique_ptr<Guarded<float>>, 8> outs;
-    std::vector<std::thread> threads;
-    for (auto& out : outs) {
-      out = std::make_unique<Guarded<float>>(c.m, c.n, 0, 0);
-      threads.emplace_back([&o, &packed, view = out->view()] {
-        ThreadPool mine(2);
-        for (int round = 0; round < 20; ++round) {
-          gemm_packed(mine, o.a.view(), packed, view, Accumulate::no, o.epilogue());
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const auto& out : outs) EXPECT_TRUE(same_bits(out->view(), o.out.view()));
-  });
+  in_every_form([](Isa) { expect_shared_among_threads(Precision::int8); });
 }
 
 TEST(GemmInt8, ErrorsNameTheNumbers) {

@@ -1,0 +1,83 @@
+// What products with packed weights keep in every precision.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gloss/kernels/packed_matrix.h"
+#include "kernels/gemm_case.h"
+
+namespace gloss::kernels {
+
+// A product of plain or transposed weights with everything else drawn from `seed`.
+inline Case drawn_case(int64_t m, int64_t n, int64_t k, uint64_t seed) {
+  const RandomKey key(seed);
+  Case c{.m = m, .n = n, .k = k};
+  c.tb = key.below(0, 2) ? Transpose::yes : Transpose::no;
+  c.accumulate = key.below(1, 2) ? Accumulate::yes : Accumulate::no;
+  c.bias = key.below(2, 2) != 0;
+  c.keep = key.below(3, 2) != 0;
+  c.activation = static_cast<Activation>(key.below(4, 5));
+  c.slack = static_cast<int64_t>(key.below(5, 30));
+  c.shift = static_cast<int64_t>(key.below(6, 17));
+  return c;
+}
+
+inline void run_packed(ThreadPool& pool, const Operands<float>& o, Precision precision) {
+  gemm_packed(pool, o.a.view(), pack(o.b.view(), o.c.tb, precision), o.out.view(), o.c.accumulate,
+              o.epilogue());
+}
+
+// A row's result is the same to the bit whatever the other rows, their number and the threads.
+inline void expect_rows_alone(Precision precision) {
+  struct Size {
+    int64_t n, k;
+  };
+  for (const Size size : {Size{64, 64}, {200, 65}, {72, 1100}, {5, 33}, {520, 2500}, {20, 9000}}) {
+    const Case c{.m = 600, .n = size.n, .k = size.k, .tb = Transpose::yes, .bias = true};
+    const Operands<float> o(c, 11);
+    ThreadPool one(1);
+    const PackedMatrix packed = pack(o.b.view(), c.tb, precision);
+    gemm_packed(one, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
+    for (const int threads : {1, 2, 3, 16}) {
+      ThreadPool pool(threads);
+      for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 12, 13, 49, 96, 97, 131, 600}) {
+        const int64_t first = (c.m - m) / 2;  // rows from the middle
+        const Guarded<float> out(m, c.n, 3, 1);
+        gemm_packed(pool, rows<const float>(o.a.view(), first, m), packed, out.view(), Accumulate::no,
+                    o.epilogue());
+        ASSERT_TRUE(same_bits(out.view(), rows(o.out.view(), first, m)))
+            << m << " rows, " << threads << " threads, " << c.text();
+        ASSERT_TRUE(out.surroundings_untouched());
+      }
+    }
+  }
+}
+
+// Threads that use one packed matrix at the same time, each with a pool of its own.
+inline void expect_shared_among_threads(Precision precision) {
+  const Case c{.m = 50, .n = 200, .k = 130, .tb = Transpose::yes, .bias = true};
+  const Operands<float> o(c, 19);
+  const PackedMatrix packed = pack(o.b.view(), c.tb, precision);
+  ThreadPool pool(1);
+  gemm_packed(pool, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
+  std::array<std::unique_ptr<Guarded<float>>, 8> outs;
+  std::vector<std::thread> threads;
+  for (auto& out : outs) {
+    out = std::make_unique<Guarded<float>>(c.m, c.n, 0, 0);
+    threads.emplace_back([&o, &packed, view = out->view()] {
+      ThreadPool mine(2);
+      for (int round = 0; round < 20; ++round) {
+        gemm_packed(mine, o.a.view(), packed, view, Accumulate::no, o.epilogue());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& out : outs) EXPECT_TRUE(same_bits(out->view(), o.out.view()));
+}
+
+}  // namespace gloss::kernels
