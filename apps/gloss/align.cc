@@ -13,6 +13,7 @@
 #include "gloss/evaluate/symmetrise.h"
 #include "gloss/io/quote.h"
 #include "gloss/text/words.h"
+#include "load_flags.h"
 #include "option_table.h"
 #include "streams.h"
 #include "translate_flags.h"
@@ -36,6 +37,7 @@ struct AlignCommand {
   Symmetrisation symmetrise = Symmetrisation::grow_diag_final;
   decode::WordAlignmentOptions words;
   int32_t gold_base = 1;
+  LoadFlags load;
   int threads = 0;
 
   template <class Self, class Visitor>
@@ -81,6 +83,7 @@ struct AlignCommand {
           self.words.punctuation);
     visit(Field("minimum", "W", "least share of its attention that links a word").range(0, 1),
           self.words.minimum);
+    LoadFlags::fields(self.load, visit);
     visit(Field("threads", "N", "threads to compute with; 0: one a core").range(0, 1024), self.threads);
   }
 };
@@ -90,7 +93,7 @@ class Direction {
  public:
   Direction(const std::string& folder, const Typed<AlignCommand>& typed, bool reverse)
       : folder_(folder),
-        translator_(folder),
+        translator_(typed.value.load.open(folder)),
         aligner_(translator_, typed.value.threads),
         options_(typed.value.words),
         choice_(aligner_.usual()),

@@ -19,6 +19,7 @@
 #include "gloss/io/quote.h"
 #include "gloss/text/space.h"
 #include "gloss/text/utf8.h"
+#include "load_flags.h"
 #include "option_table.h"
 #include "picture_output.h"
 #include "streams.h"
@@ -41,6 +42,7 @@ struct AttendCommand {
   inspect::Merge merge = inspect::Merge::none;
   inspect::Theme theme = inspect::Theme::light;
   int64_t pad_to = 0, threads = 0;
+  LoadFlags load;
   int beam = 5;
   double length_penalty = 1;
   bool numbers = false;
@@ -80,6 +82,7 @@ struct AttendCommand {
     visit(Field("beam", "N", "hypotheses of the search for the translation").range(1, 4096), self.beam);
     visit(Field("length-penalty", "A", "of the search: score = log-probability / length^A").range(-100, 100),
           self.length_penalty);
+    LoadFlags::fields(self.load, visit);
     visit(Field("threads", "N", "threads to compute with; 0: one a core").range(0, 1024), self.threads);
   }
 };
@@ -132,7 +135,7 @@ class Attend {
  public:
   Attend(const Typed<AttendCommand>& typed, bool picture)
       : command_(typed.value),
-        translator_(command_.model),
+        translator_(command_.load.open(command_.model)),
         context_(decode::crew(threads(command_), 1).threads_each) {
     const models::Model& model = translator_.model();
     if (typed.has("tensors")) tensors_ = split_at_commas(command_.tensors);

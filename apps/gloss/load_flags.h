@@ -1,4 +1,4 @@
-// How the commands that translate and score open a model.
+// How the commands that translate, score and explain open a model.
 #pragma once
 
 #include <string>

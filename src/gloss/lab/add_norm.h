@@ -27,8 +27,7 @@ class AddNorm {
     static void fields(Self& self, Visitor&& visit) {
       visit(Field("d-model", "N", "numbers of a row").range(16, 512), self.d_model);
       visit(Field("tokens", "N", "rows").range(16, 512), self.tokens);
-      visit(Field("layers", "N", "gradients go through 1 to N layers, in powers of two; N up to d-model")
-                .range(8, 128),
+      visit(Field("layers", "N", "gradients go through 1 to N layers; N up to d-model").range(8, 128),
             self.layers);
       visit(Field("epsilon", "E", "of the norm").range(1e-12, 0.1), self.epsilon);
       visit(Field("seed", "N", "of rows and weights").at_least(0), self.seed);
