@@ -37,20 +37,27 @@ struct Shape {
 // Tokens x widths of the presets tiny (128), small (256) and base (512), the vocabulary in blocks of 384
 // tokens, and decoding steps with packed weights.
 constexpr std::array kShapes{
+    // of `tiny` (128), `small` (256), `base` (512)
     Shape{"forward", Kind::forward, 4000, 128, 128},
     Shape{"forward", Kind::forward, 4000, 256, 256},
     Shape{"forward", Kind::forward, 8000, 512, 512},
     Shape{"forward", Kind::forward, 8000, 2048, 512},
     Shape{"forward", Kind::forward, 8000, 512, 2048},
+    Shape{"vocabulary", Kind::forward, 512, 8000, 128},
     Shape{"vocabulary", Kind::forward, 384, 8000, 512},
     Shape{"dX", Kind::d_input, 4000, 128, 512},
     Shape{"dX", Kind::d_input, 8000, 512, 512},
+    Shape{"vocabulary_dX", Kind::d_input, 512, 128, 8000},
     Shape{"vocabulary_dX", Kind::d_input, 384, 512, 8000},
     Shape{"dW", Kind::d_weights, 128, 128, 4000},
+    Shape{"dW", Kind::d_weights, 384, 128, 4000},
+    Shape{"dW", Kind::d_weights, 512, 128, 4000},
+    Shape{"dW", Kind::d_weights, 128, 512, 4000},
     Shape{"dW", Kind::d_weights, 256, 256, 8000},
     Shape{"dW", Kind::d_weights, 512, 512, 8000},
     Shape{"dW", Kind::d_weights, 2048, 512, 8000},
     Shape{"dW", Kind::d_weights, 512, 2048, 8000},
+    Shape{"vocabulary_dW", Kind::d_weights, 8000, 128, 512},
     Shape{"vocabulary_dW", Kind::d_weights, 8000, 512, 384},
     Shape{"decode", Kind::packed, 1, 512, 512},
     Shape{"decode", Kind::packed, 5, 512, 512},

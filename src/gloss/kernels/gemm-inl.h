@@ -63,7 +63,14 @@ void panel_of_rows(const Product& p, const Block& block, const Chain& chain, int
   for (int64_t tile = 0; tile < tiles.count; ++tile) {
     const int64_t begin = tiles.begin(tile), rows = tiles.begin(tile + 1) - begin;
     const TilePlace place{block.row + m + begin, rows, block.col + col, cols};
-    in.a = left.data + (left.packed ? kWordBytes * tiles.packed(tile, chain.steps) : begin * left.stride);
+    if (!left.across) {
+      in.a = left.data + begin * left.stride;
+    } else if (left.stride > 0) {
+      in.a = left.data + begin * kWordBytes;
+    } else {
+      in.a = left.data + tiles.packed(tile, chain.steps) * kWordBytes;
+      in.a_stride = rows * kWordBytes;
+    }
     float* const kept = chain.kept ? chain.kept + (m + begin) * chain.kept_stride + col : nullptr;
     if (far) {
       for (int64_t i = 0; i < rows; ++i) {
@@ -71,7 +78,7 @@ void panel_of_rows(const Product& p, const Block& block, const Chain& chain, int
         for (int64_t j = 0; j < cols; j += 16) hwy::Prefetch(c + j);
       }
     }
-    const TileFunction<Sum> make_sums = Numbers::tile(left.packed, rows, width, together);
+    const TileFunction<Sum> make_sums = Numbers::tile(left.across, rows, width, together);
     if constexpr (std::is_same_v<Sum, float>) {
       if (direct) {
         make_sums(in, chain.last ? p.c.row(place.row) + place.col : kept,
@@ -119,6 +126,8 @@ LeftSide left_side(const Product& p, const Chain& chain, int64_t row, const RowT
                 count = std::min(chain.steps * Numbers::kPerStep, p.k - k0);
   if constexpr (Numbers::kPacks) {
     if (p.ta == Transpose::yes) {
+      if (Numbers::reads_a_in_place(p))
+        return {bytes(p.a.row(k0) + row), p.a.stride * kWordBytes, true, nullptr};
       Numbers::pack_a(p, row, tiles, k0, count, words);
       return {words, 0, true, nullptr};
     }
@@ -142,7 +151,7 @@ template <class Numbers>
 void compute_block_in(const Product& p, const Block& block) {
   const int64_t all_steps = ceil_div(p.k, Numbers::kPerStep),
                 most_steps = std::min(all_steps, Numbers::kMostSteps);
-  const bool packed_a = Numbers::kPacks && p.ta == Transpose::yes;
+  const bool across = Numbers::kPacks && p.ta == Transpose::yes;
   const bool in_place = Numbers::reads_b_in_place(p, block);
   const int64_t most_rows = Numbers::block_rows(most_steps);
   // Chains before the last one wait in C, or apart while C still holds what is to be added to.
@@ -151,7 +160,7 @@ void compute_block_in(const Product& p, const Block& block) {
   const Scratch<std::byte> panels(
       p.panels || in_place ? 0 : round_up(block.cols, kFloatLanes) * most_steps * Numbers::kColumnBytes);
   int64_t words_bytes = 0;
-  if (packed_a) {
+  if (across && !Numbers::reads_a_in_place(p)) {
     words_bytes = kWordBytes * RowTiles(most_rows).packed(most_rows / kTileRows, most_steps);
   } else if (Numbers::kRounds && !p.words) {
     words_bytes = std::min(most_rows, block.rows) * words_stride(most_steps);
@@ -171,7 +180,7 @@ void compute_block_in(const Product& p, const Block& block) {
     for (int64_t m = 0; m < block.rows; m += most_rows) {
       const RowTiles tiles(std::min(most_rows, block.rows - m));
       const LeftSide left = left_side<Numbers>(p, chain, block.row + m, tiles, words.data(), scales.data());
-      const bool few = !packed_a && !in_place && tiles.count == 1 && tiles.begin(1) <= 2;
+      const bool few = !across && !in_place && tiles.count == 1 && tiles.begin(1) <= 2;
       int64_t cols = 0;
       for (int64_t col = 0; col < block.cols; col += cols) {
         const int64_t rest = block.cols - col, most = few ? kPanelsTogether * kPanelWidth : kPanelWidth;

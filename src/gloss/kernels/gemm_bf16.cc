@@ -130,10 +130,9 @@ void pack_step(const float* even, const float* odd, int64_t cols, int64_t width,
 
 }  // namespace
 
-TileFunction<float> bf16_tile(bool packed_a, int64_t rows, int64_t width, bool together) {
+TileFunction<float> bf16_tile(bool across, int64_t rows, int64_t width, bool together) {
   if (together) return word_tile_of_panels<Bf16Operation>(rows);
-  return packed_a ? word_tile<Bf16Operation, true>(rows, width)
-                  : word_tile<Bf16Operation, false>(rows, width);
+  return across ? word_tile<Bf16Operation, true>(rows, width) : word_tile<Bf16Operation, false>(rows, width);
 }
 
 void bf16_round(const float* x, int64_t count, std::byte* words) {

@@ -14,7 +14,7 @@ inline constexpr int64_t kBf16PerStep = 2;
 
 // The tile for `rows` of A and `width` columns of one panel, or with `together` for two whole panels and at
 // most two rows that are not packed.
-TileFunction<float> bf16_tile(bool packed_a, int64_t rows, int64_t width, bool together);
+TileFunction<float> bf16_tile(bool across, int64_t rows, int64_t width, bool together);
 
 // words [ceil(count / 2)] = x [count], rounded.
 void bf16_round(const float* x, int64_t count, std::byte* words);

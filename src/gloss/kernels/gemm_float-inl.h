@@ -23,7 +23,8 @@ namespace {
 constexpr int kPanelsTogether = HWY_TARGET == HWY_AVX3 ? kWidePanels : 4;
 
 // out [rows, kPanels * kVectors vectors] = chains over k, each from zero.
-template <int kRows, int kVectors, int kPanels, bool kPackedA>
+// kAcross: the rows of A stand side by side in a step.
+template <int kRows, int kVectors, int kPanels, bool kAcross>
 HWY_NOINLINE void float_sums(const TileInput& in, float* HWY_RESTRICT out, int64_t out_stride) {
   const FloatTag d;
   constexpr int kAll = kVectors * kPanels;
@@ -49,11 +50,11 @@ HWY_NOINLINE void float_sums(const TileInput& in, float* HWY_RESTRICT out, int64
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
-      const FloatVector av = hn::Set(d, kPackedA ? a[i] : a[i * a_stride]);
+      const FloatVector av = hn::Set(d, kAcross ? a[i] : a[i * a_stride]);
 #pragma GCC unroll 8
       for (int j = 0; j < kAll; ++j) s[i][j] = hn::MulAdd(av, bv[j], s[i][j]);
     }
-    a += kPackedA ? kRows : 1;
+    a += kAcross ? a_stride : 1;
     b += b_stride;
   }
 #pragma GCC unroll 8
@@ -63,10 +64,10 @@ HWY_NOINLINE void float_sums(const TileInput& in, float* HWY_RESTRICT out, int64
   }
 }
 
-template <bool kPackedA, size_t... kIndex>
+template <bool kAcross, size_t... kIndex>
 constexpr std::array<TileFunction<float>, sizeof...(kIndex)> float_tiles(std::index_sequence<kIndex...>) {
   return {&float_sums<static_cast<int>(kIndex) / kPanelVectors + 1,
-                      static_cast<int>(kIndex) % kPanelVectors + 1, 1, kPackedA>...};
+                      static_cast<int>(kIndex) % kPanelVectors + 1, 1, kAcross>...};
 }
 using TileIndices = std::make_index_sequence<kTileRows * kPanelVectors>;
 
@@ -102,15 +103,15 @@ struct FloatNumbers {
   static constexpr int64_t kMostSteps = kChain;  // of a chain
 
   // For `width` columns, or kPanelsTogether whole panels and at most two rows.
-  static TileFunction<float> tile(bool packed_a, int64_t rows, int64_t width, bool together) {
+  static TileFunction<float> tile(bool across, int64_t rows, int64_t width, bool together) {
     static constexpr auto kPlain = float_tiles<false>(TileIndices());
-    static constexpr auto kPacked = float_tiles<true>(TileIndices());
+    static constexpr auto kAcross = float_tiles<true>(TileIndices());
     if (together) {
       return rows == 1 ? &float_sums<1, kPanelVectors, kPanelsTogether, false>
                        : &float_sums<2, kPanelVectors, kPanelsTogether, false>;
     }
     const auto index = static_cast<size_t>((rows - 1) * kPanelVectors + width / kFloatLanes - 1);
-    return packed_a ? kPacked[index] : kPlain[index];
+    return across ? kAcross[index] : kPlain[index];
   }
 
   static int64_t block_rows(int64_t) { return kBlockRows; }
@@ -119,10 +120,12 @@ struct FloatNumbers {
     return {tile, stride};
   }
 
-  // Packing B pays from a few dozen rows on; a transposed or ragged B cannot be read in place.
+  // A transposed or ragged B cannot be read in place, and from a few dozen rows on packing pays.
   static bool reads_b_in_place(const Product& p, const Block& block) {
-    return !p.panels && p.tb == Transpose::no && block.rows <= 48 && block.cols % kFloatLanes == 0 && p.k > 0;
+    const bool pays = block.rows > 48 && !(p.ta == Transpose::yes && read_in_place(p, p.b));
+    return !p.panels && p.tb == Transpose::no && !pays && block.cols % kFloatLanes == 0 && p.k > 0;
   }
+  static bool reads_a_in_place(const Product& p) { return read_in_place(p, p.a); }
   static void pack_b(const Product& p, int64_t col, int64_t cols, int64_t k0, int64_t count, std::byte* out) {
     pack_panel(p.b, p.tb, col, cols, k0, count, width_of_panel(cols), reinterpret_cast<float*>(out));
   }

@@ -138,6 +138,7 @@ struct Int8Numbers {
     return {tile, stride, left.scales + row, p.channel_scales + place.col};
   }
   static bool reads_b_in_place(const Product&, const Block&) { return false; }
+  static bool reads_a_in_place(const Product&) { return false; }
 };
 
 struct PairNumbers : Int8Numbers {

@@ -15,11 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
-// Rows of op(A) for one chain: each at its own place, or packed in tiles.
+// Rows of op(A) for one chain: one after another, or (`across`) side by side in each step.
 struct LeftSide {
   const std::byte* data;
-  int64_t stride;  // bytes between rows that are not packed
-  bool packed;
+  int64_t stride;  // bytes between rows; across: between steps, or 0 where they are packed in tiles
+  bool across;
   const float* scales;  // of int8 rows
 };
 

@@ -20,8 +20,8 @@ struct Bf16Numbers {
   static constexpr int64_t kPerStep = kBf16PerStep, kColumnBytes = kWordBytes,
                            kMostSteps = kChain / kBf16PerStep;
 
-  static TileFunction<float> tile(bool packed_a, int64_t rows, int64_t width, bool together) {
-    return bf16_tile(packed_a, rows, width, together);
+  static TileFunction<float> tile(bool across, int64_t rows, int64_t width, bool together) {
+    return bf16_tile(across, rows, width, together);
   }
   static int64_t block_rows(int64_t) { return kBlockRows; }
   static FloatSums sums(const Product&, const LeftSide&, int64_t, const float* tile, int64_t stride,
@@ -33,6 +33,7 @@ struct Bf16Numbers {
     return 1;
   }
   static bool reads_b_in_place(const Product&, const Block&) { return false; }
+  static bool reads_a_in_place(const Product&) { return false; }
   static void pack_b(const Product& p, int64_t col, int64_t cols, int64_t k0, int64_t count, std::byte* out) {
     bf16_pack_panel(p.b, p.tb, col, cols, k0, count, width_of_panel(cols), out);
   }

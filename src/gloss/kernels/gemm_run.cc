@@ -88,7 +88,9 @@ bool chains_apart(const Product& p, int threads) {
 void run_chains_apart(const Product& p, ThreadPool& pool, int64_t panel) {
   const int64_t m = p.c.rows, n = p.c.cols, chains = ceil_div(p.k, kChain);
   const Scratch<float> parts(chains * m * n);
-  const Cut cut = cut_evenly(m, n, 256, 512, panel);
+  // Blocks that pack nothing may be small, so that the threads finish together.
+  const bool packs = p.ta == Transpose::no || !read_in_place(p, p.a);
+  const Cut cut = cut_evenly(m, n, packs ? 256 : kBlockRows, 512, panel);
   const int64_t blocks = cut.tasks_down * cut.tasks_across;
   pool.parallel_for(chains * blocks, [&](int64_t task) {
     const int64_t chain = task / blocks, k = chain * kChain;

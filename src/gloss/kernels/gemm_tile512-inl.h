@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kWideLanes = 16;
 
 // out [kRows, kPanels * kVectors vectors]
-template <class Operation, int kRows, int kVectors, int kPanels, bool kPackedA>
+template <class Operation, int kRows, int kVectors, int kPanels, bool kAcross>
 __attribute__((noinline)) void word_sums(const TileInput& in, typename Operation::Sum* out,
                                          int64_t out_stride) {
   constexpr int kAll = kVectors * kPanels;
@@ -36,12 +36,12 @@ __attribute__((noinline)) void word_sums(const TileInput& in, typename Operation
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       int word;
-      std::memcpy(&word, a + (kPackedA ? i * kWordBytes : i * a_stride), sizeof(word));
+      std::memcpy(&word, a + (kAcross ? i * kWordBytes : i * a_stride), sizeof(word));
       const __m512i av = _mm512_set1_epi32(word);
 #pragma GCC unroll 8
       for (int j = 0; j < kAll; ++j) s[i][j] = Operation::add_product(s[i][j], av, bv[j]);
     }
-    a += kPackedA ? kRows * kWordBytes : kWordBytes;
+    a += kAcross ? a_stride : kWordBytes;
     b += b_stride;
   }
 #pragma GCC unroll 8
@@ -51,18 +51,18 @@ __attribute__((noinline)) void word_sums(const TileInput& in, typename Operation
   }
 }
 
-template <class Operation, bool kPackedA, size_t... kIndex>
+template <class Operation, bool kAcross, size_t... kIndex>
 constexpr std::array<TileFunction<typename Operation::Sum>, sizeof...(kIndex)> word_tiles(
     std::index_sequence<kIndex...>) {
   return {&word_sums<Operation, static_cast<int>(kIndex) / kWideVectors + 1,
-                     static_cast<int>(kIndex) % kWideVectors + 1, 1, kPackedA>...};
+                     static_cast<int>(kIndex) % kWideVectors + 1, 1, kAcross>...};
 }
 
 // For `width` columns, or two whole panels and at most two rows that are not packed.
-template <class Operation, bool kPackedA>
+template <class Operation, bool kAcross>
 TileFunction<typename Operation::Sum> word_tile(int64_t rows, int64_t width) {
   static constexpr auto kTiles =
-      word_tiles<Operation, kPackedA>(std::make_index_sequence<kTileRows * kWideVectors>());
+      word_tiles<Operation, kAcross>(std::make_index_sequence<kTileRows * kWideVectors>());
   return kTiles[static_cast<size_t>((rows - 1) * kWideVectors + width / kWideLanes - 1)];
 }
 template <class Operation>
