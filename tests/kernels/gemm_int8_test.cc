@@ -219,6 +219,10 @@ TEST(GemmInt8, ARowDoesNotDependOnItsCompanyNorOnThreads) {
   in_every_form([](Isa) { expect_rows_alone(Precision::int8); });
 }
 
+TEST(GemmInt8, PartsAreThoseOfTheWhole) {
+  in_every_form([](Isa) { expect_parts_of_the_whole(Precision::int8); });
+}
+
 TEST(GemmInt8, HostileRowsGiveNanAndLeaveOthersAlone) {
   in_every_form([](Isa) {
     for (const float hostile : {kNan, -kNan, kInfinity, -kInfinity}) {

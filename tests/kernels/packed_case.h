@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -53,6 +55,47 @@ inline void expect_rows_alone(Precision precision) {
         ASSERT_TRUE(same_bits(out.view(), rows(o.out.view(), first, m)))
             << m << " rows, " << threads << " threads, " << c.text();
         ASSERT_TRUE(out.surroundings_untouched());
+      }
+    }
+  }
+}
+
+// What comes in parts is gemm_packed's, each element once, whatever the cut and the threads.
+inline void expect_parts_of_the_whole(Precision precision) {
+  struct Size {
+    int64_t m, n, k;
+  };
+  for (const Size size :
+       {Size{1, 1, 1}, {5, 200, 65}, {13, 1000, 72}, {97, 640, 1100}, {200, 130, 33}, {0, 64, 8}}) {
+    for (const bool bias : {false, true}) {
+      const Case c{.m = size.m, .n = size.n, .k = size.k, .tb = Transpose::yes, .bias = bias};
+      const Operands<float> o(c, 13);
+      const PackedMatrix packed = pack(o.b.view(), c.tb, precision);
+      ThreadPool one(1);
+      gemm_packed(one, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
+      for (const ColumnParts parts : {ColumnParts{64, 64}, {64, 192}, {128, 512}, {512, 4096}}) {
+        for (const int threads : {1, 3}) {
+          ThreadPool pool(threads);
+          const Guarded<float> out(c.m, c.n, 3, 1);
+          std::vector<std::atomic<int64_t>> next(static_cast<size_t>((c.n + parts.run - 1) / parts.run));
+          std::atomic<int64_t> elements{0};
+          gemm_packed_parts(pool, o.a.view(), packed, o.epilogue().bias, parts,
+                            [&](int64_t row, int64_t col, Matrix<float> y) {
+                              EXPECT_EQ(col % parts.part, 0);
+                              EXPECT_LE(y.cols, parts.part);
+                              std::atomic<int64_t>& before = next[static_cast<size_t>(col / parts.run)];
+                              EXPECT_GE(col, before.load());  // of a run from left to right
+                              before = col;
+                              elements += y.rows * y.cols;
+                              for (int64_t i = 0; i < y.rows; ++i) {
+                                std::copy_n(y.row(i), y.cols, out.view().row(row + i) + col);
+                                std::fill_n(y.row(i), y.cols, -7.0f);  // it may be written to
+                              }
+                            });
+          ASSERT_EQ(elements, c.m * c.n);
+          ASSERT_TRUE(same_bits(out.view(), o.out.view())) << c.text() << ", parts of " << parts.part;
+          ASSERT_TRUE(out.surroundings_untouched());
+        }
       }
     }
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gloss/base/error.h"
-#include "kernels/gemm_case.h"
+#include "kernels/packed_case.h"
 #include "support/isas.h"
 
 namespace gloss::kernels {
@@ -75,6 +75,10 @@ TEST(PackedMatrix, IsReadOnAnotherInstructionSet) {
   for (int64_t i = 0; i < 70; ++i) unpack_row(packed, i, out.view().row(i));
   limit_isa(before);
   EXPECT_TRUE(same_bits(out.view(), weights.view()));
+}
+
+TEST(PackedMatrix, PartsAreThoseOfTheWhole) {
+  tests::on_every_isa([](Isa) { expect_parts_of_the_whole(Precision::float32); });
 }
 
 TEST(PackedMatrix, RefusesRowsItHasNot) {

@@ -150,6 +150,58 @@ TEST_F(LogSumExp, HasEqualBitsFromAvx2Up) {
   }
 }
 
+TEST_F(LogSumExp, OfPartsIsThatOfTheRow) {
+  run([] {
+    for (const int64_t n : {1, 511, 512, 513, 2000}) {
+      std::vector<float> row = random_row(n, 3, false);
+      // Parts without a finite element, before, between and behind others.
+      for (size_t i = 0; i < row.size(); ++i) {
+        if (i / 512 != 1) row[i] = i / 512 == 3 ? row[i] : -kInfinity;
+      }
+      if (n <= 512) row.back() = 4;
+      std::vector<PartOfSum> parts;
+      for (size_t i = 0; i < row.size(); i += kRowPart)
+        parts.push_back(sum_exp(std::span(row).subspan(i, std::min<size_t>(kRowPart, row.size() - i))));
+      EXPECT_EQ(std::bit_cast<uint32_t>(log_sum_exp_of(parts)), std::bit_cast<uint32_t>(log_sum_exp(row)));
+      EXPECT_FALSE(std::isnan(log_sum_exp(row))) << n;
+    }
+    const std::vector<float> nothing(20, -kInfinity);
+    EXPECT_EQ(sum_exp(nothing).sum, 0);
+    std::vector<float> bad = nothing;
+    bad[7] = kNan;
+    EXPECT_TRUE(std::isnan(sum_exp(bad).sum));
+    EXPECT_TRUE(std::isnan(log_sum_exp_of({})));
+  });
+}
+
+TEST_F(TopK, OfPartsIsThatOfTheRow) {
+  run([] {
+    for (const int64_t n : {3, 64, 700}) {
+      for (const bool coarse : {false, true}) {
+        const std::vector<float> row = random_row(n, 5, coarse);
+        for (const int64_t step : {1, 2, 17, 64, 700}) {
+          std::vector<Ranked> best(3);
+          top_k_begin(best);
+          for (int64_t first = 0; first < n; first += step) {
+            const auto part = std::span(row).subspan(static_cast<size_t>(first),
+                                                     static_cast<size_t>(std::min(step, n - first)));
+            top_k_add(part, static_cast<int32_t>(first), best);
+          }
+          top_k_end(best);
+          ASSERT_EQ(best, best_by_sorting(row, 3)) << n << " by " << step;
+        }
+      }
+    }
+    std::vector<Ranked> best(3);
+    top_k_begin(best);
+    top_k_add(std::vector<float>{kNan, -kInfinity, 2}, 10, best);
+    top_k_end(best);
+    EXPECT_EQ(best[0], (Ranked{2, 12}));
+    EXPECT_EQ(best[1].value, -kInfinity);
+    EXPECT_EQ(best[2].value, -kInfinity);
+  });
+}
+
 RC_GTEST_PROP(TopKProperty, EqualsASort, (const std::vector<uint8_t>& values, uint8_t count)) {
   const std::vector<float> row(values.begin(), values.end());
   std::vector<Ranked> best(std::min<size_t>(count, row.size()));

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "gloss/base/error.h"
 
 namespace gloss::decode {
 namespace {
 
-// Logits a task ranks: enough that waking a thread pays.
+// Sampling. Logits a task draws from: enough that waking a thread pays.
 constexpr int64_t kLogitsATask = 1 << 16;
-// Logits of a thread between the output layer and the ranking, and rows of them, if that is more: fewer would
+// Logits of a thread between the output layer and the drawing, and rows of them, if that is more: fewer would
 // read the layer's weights too often.
 constexpr int64_t kLogitsAtATime = 1 << 18;
 constexpr int64_t kLeastRowsAtATime = 24;
@@ -100,25 +101,46 @@ void Search::collect_steps() {
   }
 }
 
-// All logits of a large batch would go to memory and come back three times: for the largest, the sum and the
-// best. So rows take their turns.
+SentenceSearch& Search::sentence_of(int64_t row) {
+  return slots_[static_cast<size_t>(steps_[static_cast<size_t>(row)].slot)]->search;
+}
+
 void Search::rank_rows(const Tensor<float>& states) {
   const auto rows = static_cast<int64_t>(steps_.size());
-  ranked_.resize(static_cast<size_t>(rows * SentenceSearch::choices_a_row(rules_)));
-  choices_.resize(static_cast<size_t>(rows));
+  choices_.resize(steps_.size());
+  if (rules_.options.sampling) return draw_rows(states);
+  ranking_.begin(rows, rules_.vocabulary_size, SentenceSearch::choices_a_row(rules_));
+  for (int64_t row = 0; row < rows; ++row) {
+    sentence_of(row).mask(row_in_sentence_[static_cast<size_t>(row)], ranking_.masked(row));
+  }
+  state_.logits_in_parts(states, Ranking::kParts, [this](int64_t row, int64_t token, auto logits) {
+    require(row + logits.rows <= static_cast<int64_t>(steps_.size()) &&
+                token + logits.cols <= rules_.vocabulary_size,
+            "the model gave logits of {} rows and {} tokens, not {} and {}", row + logits.rows,
+            token + logits.cols, steps_.size(), rules_.vocabulary_size);
+    ranking_.see(row, token, logits);
+  });
+  for (int64_t row = 0; row < rows; ++row) choices_[static_cast<size_t>(row)] = ranking_.choice(row);
+}
+
+// A draw needs all logits of a row. Rows take their turns, so that those of a large batch do not go to memory
+// and come back.
+void Search::draw_rows(const Tensor<float>& states) {
+  const auto rows = static_cast<int64_t>(steps_.size());
+  drawn_.resize(static_cast<size_t>(rows * SentenceSearch::choices_a_row(rules_)));
   const int64_t fit = kLogitsAtATime * context_.pool.threads() / rules_.vocabulary_size;
   const int64_t at_a_time = std::max(kLeastRowsAtATime, fit);
   for (int64_t first = 0; first < rows; first += at_a_time) {
-    rank_some(first, state_.logits(states.slice_rows(first, std::min(at_a_time, rows - first))));
+    draw_some(first, state_.logits(states.slice_rows(first, std::min(at_a_time, rows - first))));
   }
 }
 
-void Search::rank_some(int64_t first, const Tensor<float>& logits) {
+void Search::draw_some(int64_t first, const Tensor<float>& logits) {
   const int64_t rows = logits.rows(), vocabulary = rules_.vocabulary_size;
   require(logits.cols() == vocabulary, "the model gave logits of shape {} for a vocabulary of {} tokens",
           logits.shape().text(), vocabulary);
   const int64_t width = SentenceSearch::choices_a_row(rules_);
-  const bool scaled = rules_.options.sampling && rules_.options.sampling->temperature != 1;
+  const bool scaled = rules_.options.sampling->temperature != 1;
   if (scaled) scratch_.resize(static_cast<size_t>(rows * vocabulary));
 
   const auto part = [](auto& memory, int64_t row, int64_t count) {
@@ -126,17 +148,20 @@ void Search::rank_some(int64_t first, const Tensor<float>& logits) {
   };
   context_.pool.parallel_ranges(
       rows, std::max<int64_t>(1, kLogitsATask / vocabulary), [&](int64_t begin, int64_t end) {
+        std::vector<int32_t> masked;
         for (int64_t row = begin; row < end; ++row) {
           const std::span<float> of_row(logits.row(row), static_cast<size_t>(vocabulary));
           const auto step = static_cast<size_t>(first + row);
           RowChoice& choice = choices_[step];
-          choice.best = part(ranked_, first + row, width);
+          choice.best = part(drawn_, first + row, width);
           choice.log_sum_exp = kernels::log_sum_exp(of_row);
           if (std::isnan(choice.log_sum_exp)) continue;  // reported by advance_sentences, in order
-          const auto slot = static_cast<size_t>(steps_[step].slot);
-          slots_[slot]->search.rank(row_in_sentence_[step], of_row,
-                                    scaled ? part(scratch_, row, vocabulary) : std::span<float>(),
-                                    choice.best);
+          const SentenceSearch& sentence = sentence_of(first + row);
+          sentence.mask(row_in_sentence_[step], masked);
+          for (const int32_t token : masked)
+            of_row[static_cast<size_t>(token)] = -std::numeric_limits<float>::infinity();
+          sentence.draw(row_in_sentence_[step], of_row,
+                        scaled ? part(scratch_, row, vocabulary) : std::span<float>(), choice.best);
         }
       });
 }

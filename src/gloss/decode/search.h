@@ -10,6 +10,7 @@
 
 #include "gloss/decode/hypothesis.h"
 #include "gloss/decode/options.h"
+#include "gloss/decode/ranking.h"
 #include "gloss/decode/sentence_search.h"
 #include "gloss/models/decoder_state.h"
 #include "gloss/tensor/context.h"
@@ -59,7 +60,9 @@ class Search {
   void begin_waiting();
   void collect_steps();
   void rank_rows(const Tensor<float>& states);
-  void rank_some(int64_t first, const Tensor<float>& logits);
+  void draw_rows(const Tensor<float>& states);
+  void draw_some(int64_t first, const Tensor<float>& logits);
+  SentenceSearch& sentence_of(int64_t row);
   void advance_sentences();
   void hand_over_finished(const OnDone& on_done);
   void release(size_t slot);
@@ -75,9 +78,11 @@ class Search {
   // One advance; kept for their memory.
   std::vector<models::Step> steps_;
   std::vector<int> row_in_sentence_;
-  std::vector<RowChoice> choices_;       // [rows]
-  std::vector<kernels::Ranked> ranked_;  // [rows, choices_a_row]
-  std::vector<float> scratch_;           // [rows at a time, V], when sampling at another temperature than 1
+  std::vector<RowChoice> choices_;  // [rows]
+  Ranking ranking_;
+  // Of sampling.
+  std::vector<kernels::Ranked> drawn_;  // [rows, choices_a_row]
+  std::vector<float> scratch_;          // [rows at a time, V], at another temperature than 1
 };
 
 // Translates all sources; ids are 0, 1, ...

@@ -51,30 +51,29 @@ models::Step SentenceSearch::step(int row, int slot) const {
   return {slot, live.parent, nodes_[static_cast<size_t>(live.node)].token};
 }
 
-void SentenceSearch::rank(int row, std::span<float> logits, std::span<float> scratch,
-                          std::span<kernels::Ranked> best) const {
-  const Live& live = live_[static_cast<size_t>(row)];
-  for (const int32_t token : rules_.forbidden) logits[static_cast<size_t>(token)] = kForbidden;
-  if (length_ + 1 < rules_.options.min_length) logits[static_cast<size_t>(rules_.end_token)] = kForbidden;
-  if (rules_.options.no_repeat_ngram > 0) mask_repeats(live.node, logits);
+void SentenceSearch::mask(int row, std::vector<int32_t>& masked) const {
+  masked.assign(rules_.forbidden.begin(), rules_.forbidden.end());
+  if (length_ + 1 < rules_.options.min_length) masked.push_back(rules_.end_token);
+  if (rules_.options.no_repeat_ngram > 0) mask_repeats(live_[static_cast<size_t>(row)].node, masked);
+  std::ranges::sort(masked);
+}
 
-  if (!rules_.options.sampling) {
-    kernels::top_k(logits, best);
-    return;
-  }
+void SentenceSearch::draw(int row, std::span<const float> logits, std::span<float> scratch,
+                          std::span<kernels::Ranked> drawn) const {
+  const Live& live = live_[static_cast<size_t>(row)];
   TokenDistribution distribution(logits, *rules_.options.sampling, scratch);
   const size_t draws = length_ == 0 ? live_.size() : 1;
   for (size_t i = 0; i < draws; ++i) {
-    best[i] = {kForbidden, 0};
+    drawn[i] = {kForbidden, 0};
     if (distribution.empty()) continue;
     const auto sample = static_cast<uint64_t>(length_ == 0 ? static_cast<int>(i) : live.sample);
     const int32_t token = distribution.draw(key_.with(sample).uniform(static_cast<uint64_t>(length_)));
-    best[i] = {logits[static_cast<size_t>(token)], token};
+    drawn[i] = {logits[static_cast<size_t>(token)], token};
   }
 }
 
 // Forbids every token that followed an earlier occurrence of the hypothesis' last n - 1 tokens.
-void SentenceSearch::mask_repeats(int32_t node, std::span<float> logits) const {
+void SentenceSearch::mask_repeats(int32_t node, std::vector<int32_t>& masked) const {
   const auto n = static_cast<size_t>(rules_.options.no_repeat_ngram);
   if (static_cast<size_t>(length_) < n) return;
   std::vector<int32_t> history;
@@ -86,7 +85,7 @@ void SentenceSearch::mask_repeats(int32_t node, std::span<float> logits) const {
   const auto last = history.end() - static_cast<std::ptrdiff_t>(n - 1);
   for (auto begin = history.begin(); begin + static_cast<std::ptrdiff_t>(n - 1) < history.end(); ++begin) {
     const auto follower = begin + static_cast<std::ptrdiff_t>(n - 1);
-    if (std::equal(last, history.end(), begin)) logits[static_cast<size_t>(*follower)] = kForbidden;
+    if (std::equal(last, history.end(), begin)) masked.push_back(*follower);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "gloss/base/random.h"
 #include "gloss/decode/hypothesis.h"
 #include "gloss/decode/options.h"
+#include "gloss/decode/ranking.h"
 #include "gloss/kernels/top_k.h"
 #include "gloss/models/decoder_state.h"
 
@@ -20,13 +21,6 @@ struct SearchRules {
   int32_t end_token = 0;
   int64_t vocabulary_size = 0;
   std::vector<int32_t> forbidden;  // the model's and the user's
-};
-
-// What one row of logits offers the sentence's search: logits and tokens of its likeliest continuations, the
-// best first, or of the tokens drawn. -infinity marks what is forbidden.
-struct RowChoice {
-  std::span<kernels::Ranked> best;  // [SentenceSearch::choices_a_row]
-  float log_sum_exp = 0;            // over the whole vocabulary, masked tokens too
 };
 
 // Knows nothing of slots and other sentences, so nothing here can depend on company. Reused for the next
@@ -44,7 +38,7 @@ class SentenceSearch {
  public:
   explicit SentenceSearch(const SearchRules& rules) : rules_(rules) {}
 
-  // Entries of a RowChoice.
+  // Entries of RowChoice::best.
   static int64_t choices_a_row(const SearchRules& rules);
 
   void begin(int64_t id, std::span<const int32_t> source);
@@ -55,10 +49,13 @@ class SentenceSearch {
   int rows() const { return length_ == 0 ? 1 : static_cast<int>(live_.size()); }
   models::Step step(int row, int slot) const;
 
-  // Masks logits [V] of one of the rows and fills `choice`, all but its log_sum_exp, which must be a number.
-  // Rows of a sentence may be ranked at the same time. `scratch` [V] serves sampling.
-  void rank(int row, std::span<float> logits, std::span<float> scratch,
-            std::span<kernels::Ranked> best) const;
+  // Fills `masked` with the tokens that one of the rows may not choose, in rising order.
+  void mask(int row, std::vector<int32_t>& masked) const;
+  // Sampling: draws from the logits [V] of one of the rows, masked and without NaN, into `drawn`
+  // [choices_a_row]. Rows of a sentence may draw at the same time. `scratch` [V] is written where the
+  // temperature is not 1.
+  void draw(int row, std::span<const float> logits, std::span<float> scratch,
+            std::span<kernels::Ranked> drawn) const;
   // Extends the hypotheses by one token, given the choices of all rows.
   void advance(std::span<const RowChoice> choices);
 
@@ -97,7 +94,7 @@ class SentenceSearch {
   void finish(int32_t node, double sum, int64_t length, bool ended);
   void finish_at_cap();
   bool can_improve(double sum) const;
-  void mask_repeats(int32_t node, std::span<float> logits) const;
+  void mask_repeats(int32_t node, std::vector<int32_t>& masked) const;
 
   const SearchRules& rules_;
   int64_t id_ = 0;

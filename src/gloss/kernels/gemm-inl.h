@@ -228,6 +228,12 @@ void round_rows(const Product& p, int64_t row, int64_t rows, std::byte* words, i
     }
   });
 }
+// Bytes of packed B a column.
+int64_t column_bytes(const Product& p) {
+  int64_t bytes = 0;
+  with_numbers(p, [&](auto numbers) { bytes = ceil_div(p.k, numbers.kPerStep) * numbers.kColumnBytes; });
+  return bytes;
+}
 // How many k are in a word.
 int64_t k_per_word(const Product& p) {
   int64_t k = 1;

@@ -8,6 +8,7 @@
 
 #if HWY_ONCE
 #include <algorithm>
+#include <optional>
 
 #include "gloss/kernels/scratch.h"
 
@@ -16,6 +17,7 @@ namespace {
 HWY_EXPORT(compute_block);
 HWY_EXPORT(finish_parts);
 HWY_EXPORT(finish_rows);
+HWY_EXPORT(column_bytes);
 HWY_EXPORT(k_per_word);
 HWY_EXPORT(panel_width);
 HWY_EXPORT(round_rows);
@@ -51,6 +53,9 @@ Cut cut_evenly(int64_t m, int64_t n, int64_t rows, int64_t cols, int64_t panel) 
   cut.tasks_across = ceil_div(n, cut.cols);
   return cut;
 }
+
+// Rows of a part: with 512 columns 200 KB, which the second-level cache holds beside a panel and the rows.
+constexpr int64_t kPartRows = kBlockRows;
 
 // At most 1,024 x 512, so that packing a panel of B serves many rows and a block of A many columns; smaller
 // until every thread has four blocks (two where A is packed as well), so that a slow one holds nobody up.
@@ -115,6 +120,33 @@ void run_cut(ThreadPool* pool, const Product& p, const Cut& cut) {
   for_tasks(pool, cut.tasks_down * cut.tasks_across, [&](int64_t task) { run_block(p, cut, task); });
 }
 
+// All rows of A, rounded.
+class RoundedRows {
+ public:
+  RoundedRows(ThreadPool* pool, const Product& p)
+      : stride_(words_stride(ceil_div(p.k, HWY_DYNAMIC_DISPATCH(k_per_word)(p)))),
+        words_(p.a.rows * stride_),
+        scales_(p.a.rows) {
+    // A thread rounds some numbers a nanosecond, so that fewer than 64 K wake nobody.
+    const int64_t m = p.a.rows;
+    const int64_t grain = m * p.k > 1 << 16 ? std::max<int64_t>(1, (1 << 14) / p.k) : m;
+    for_tasks(pool, ceil_div(m, grain), [&](int64_t task) {
+      const int64_t row = task * grain, rows = std::min(grain, m - row);
+      HWY_DYNAMIC_DISPATCH(round_rows)(p, row, rows, words_.data(), stride_, scales_.data());
+    });
+  }
+  void give_to(Product& p) const {
+    p.words = words_.data();
+    p.words_stride = stride_;
+    p.row_scales = scales_.data();
+  }
+
+ private:
+  int64_t stride_;
+  Scratch<std::byte> words_;
+  Scratch<float> scales_;
+};
+
 // Packed weights and rows that must be rounded, each once: a task rounds the rows that it computes for all
 // columns, or, where there are too few of them for the threads, all are rounded before.
 void run_rounded(ThreadPool* pool, Product p, int threads, int64_t panel) {
@@ -123,18 +155,8 @@ void run_rounded(ThreadPool* pool, Product p, int threads, int64_t panel) {
     const int64_t rows = std::clamp<int64_t>(ceil_div(m, 4 * threads), kBlockRows, 1024);
     return run_cut(pool, p, cut_evenly(m, n, std::min(rows, m), multiple(n, panel), panel));
   }
-  const int64_t stride = words_stride(ceil_div(p.k, HWY_DYNAMIC_DISPATCH(k_per_word)(p)));
-  const Scratch<std::byte> words(m * stride);
-  const Scratch<float> scales(m);
-  // A thread rounds some numbers a nanosecond, so that fewer than 64 K wake nobody.
-  const int64_t grain = m * p.k > 1 << 16 ? std::max<int64_t>(1, (1 << 14) / p.k) : m;
-  for_tasks(pool, ceil_div(m, grain), [&](int64_t task) {
-    const int64_t row = task * grain, rows = std::min(grain, m - row);
-    HWY_DYNAMIC_DISPATCH(round_rows)(p, row, rows, words.data(), stride, scales.data());
-  });
-  p.words = words.data();
-  p.words_stride = stride;
-  p.row_scales = scales.data();
+  const RoundedRows rounded(pool, p);
+  rounded.give_to(p);
   run_cut(pool, p, cut_product(p, threads, panel));
 }
 
@@ -152,6 +174,45 @@ void run_own(ThreadPool* pool, const Product& p) {
   } else {
     run_cut(pool, p, cut_product(p, threads, panel));
   }
+}
+
+void run_parts(ThreadPool* pool, const Product& product, ColumnParts parts, const SeePart& see) {
+  Product p = product;
+  const int64_t part = parts.part, run = parts.run;
+  const int64_t m = p.c.rows, n = p.c.cols;
+  if (m == 0 || n == 0) return;
+  if (!worth_waking(p)) pool = nullptr;
+  std::optional<RoundedRows> rounded;
+  if (p.precision != Precision::float32) {
+    rounded.emplace(pool, p);
+    rounded->give_to(p);
+  }
+  const int64_t column_bytes = HWY_DYNAMIC_DISPATCH(column_bytes)(p);
+  const int64_t most_rows = multiple(ceil_div(m, ceil_div(m, kPartRows)), kTileRows);
+  // A cache line more, so that rows stay out of each other's cache sets.
+  const int64_t stride = std::min(n, part) + 16;
+  for_tasks(pool, ceil_div(n, run), [&](int64_t task) {
+    const Scratch<float> room(std::min(m, most_rows) * stride);
+    const int64_t end = std::min(n, (task + 1) * run);
+    for (int64_t col = task * run; col < end; col += part) {
+      for (int64_t row = 0; row < m; row += most_rows) {
+        const int64_t count = std::min(most_rows, m - row), cols = std::min(part, end - col);
+        Product here = p;
+        here.a = rows(p.a, row, count);
+        if (here.words) {
+          here.words += row * p.words_stride;
+          here.row_scales += row;
+        }
+        here.panels += col * column_bytes;
+        if (here.channel_scales) here.channel_scales += col;
+        if (here.starts) here.starts += col;
+        if (here.epilogue.bias) here.epilogue.bias += col;
+        here.c = {room.data(), count, cols, stride};
+        HWY_DYNAMIC_DISPATCH(compute_block)(here, {0, count, 0, cols});
+        see(row, col, here.c);
+      }
+    }
+  });
 }
 
 // oneDNN computes plain sums of up to 256 rows a task into scratch, and our way out does the rest.

@@ -5,6 +5,7 @@
 #include "gloss/base/thread_pool.h"
 #include "gloss/kernels/gemm_onednn.h"
 #include "gloss/kernels/gemm_task.h"
+#include "gloss/kernels/packed_matrix.h"
 
 namespace gloss::kernels {
 
@@ -34,6 +35,8 @@ void for_tasks(ThreadPool* pool, int64_t tasks, Run&& run) {
 
 // The product by our kernel, on the pool if there is one and it is worth waking.
 void run_own(ThreadPool* pool, const Product& product);
+// The same in parts, B being packed; C of the product names its shape only.
+void run_parts(ThreadPool* pool, const Product& product, ColumnParts parts, const SeePart& see);
 // The same by oneDNN, which must serve it; B comes from `weights` if not null.
 void run_onednn(ThreadPool* pool, const Product& product, const OnednnWeights* weights);
 

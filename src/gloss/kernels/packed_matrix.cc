@@ -263,8 +263,10 @@ PackedMatrix pack_int8(Matrix<const int8_t> weights, std::span<const float> scal
   return PackedMatrix(std::move(body));
 }
 
-void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w, Matrix<float> y,
-                 Accumulate accumulate, const Epilogue<float>& epilogue) {
+namespace {
+
+Product packed_product(Matrix<const float> x, const PackedMatrix& w, Matrix<float> y, Accumulate accumulate,
+                       const Epilogue<float>& epilogue) {
   require(static_cast<bool>(w), "the weights of a product are empty: pack them first");
   const PackedMatrix::Body& body = *w.body();
   require(body.isa == current_isa(),
@@ -281,11 +283,27 @@ void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w,
   p.k = w.cols();
   p.accumulate = accumulate;
   p.epilogue = epilogue;
-  if (body.onednn && onednn_serves(p, body.onednn.get())) {
-    run_onednn(&pool, p, body.onednn.get());
+  return p;
+}
+
+}  // namespace
+
+void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w, Matrix<float> y,
+                 Accumulate accumulate, const Epilogue<float>& epilogue) {
+  const Product p = packed_product(x, w, y, accumulate, epilogue);
+  const OnednnWeights* onednn = w.body()->onednn.get();
+  if (onednn && onednn_serves(p, onednn)) {
+    run_onednn(&pool, p, onednn);
   } else {
     run_own(&pool, p);
   }
+}
+
+void gemm_packed_parts(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w, const float* bias,
+                       ColumnParts parts, const SeePart& see) {
+  const Epilogue<float> epilogue{bias};
+  const Product p = packed_product(x, w, {nullptr, x.rows, w.rows(), w.rows()}, Accumulate::no, epilogue);
+  run_parts(&pool, p, parts, see);
 }
 
 void unpack_row(const PackedMatrix& w, int64_t row, float* out) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -57,6 +58,19 @@ PackedMatrix pack_int8(Matrix<const int8_t> weights, std::span<const float> scal
 // same bits on every instruction set from AVX2 up, with VNNI and without.
 void gemm_packed(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w, Matrix<float> y,
                  Accumulate accumulate = Accumulate::no, const Epilogue<float>& epilogue = {});
+
+// How y is cut for those who want it a few columns at a time: into parts, of which a run of several is one
+// task. Multiples of 64.
+struct ColumnParts {
+  int64_t part = 512, run = 4096;
+};
+// Receives y [rows, columns] from (row, col) on. Parts of a run come from left to right on one thread, those
+// of several runs at the same time; a part is valid during the call and may be written to.
+using SeePart = std::function<void(int64_t row, int64_t col, Matrix<float> y)>;
+// gemm_packed, bit for bit, for a y that is never there as a whole: a part is used while it is in the cache.
+// W is read from memory once, however many rows x has.
+void gemm_packed_parts(ThreadPool& pool, Matrix<const float> x, const PackedMatrix& w, const float* bias,
+                       ColumnParts parts, const SeePart& see);
 
 // Row `row` of W again, `out` [in]: the very numbers that were packed. On any instruction set. Throws Error
 // if there is no such row.

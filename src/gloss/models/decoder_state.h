@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "gloss/kernels/packed_matrix.h"
 #include "gloss/tensor/ragged.h"
 #include "gloss/tensor/tensor.h"
 
@@ -42,10 +43,15 @@ class DecoderState {
   // without rows waits. A hypothesis that no row names as its parent is forgotten. Returns the decoder's
   // states [steps, width of the model], valid until the next add, advance or remove.
   virtual Tensor<float> advance(std::span<const Step> steps) = 0;
-  // The logits [n, V] of n rows of those states. Apart from advance, because search takes a few rows at a
-  // time: their logits are ranked while they are still in the cache. The caller may overwrite them; they are
-  // valid until the next call of any member.
+  // The logits [n, V] of n rows of those states. The caller may overwrite them; they are valid until the next
+  // call of any member.
   virtual Tensor<float> logits(const Tensor<float>& states) = 0;
+  // The same logits in parts of rows and tokens, for who ranks each while it is in the cache. `see` must take
+  // all that kernels::SeePart may do, and more than a part or a run at once.
+  virtual void logits_in_parts(const Tensor<float>& states, kernels::ColumnParts /*parts*/,
+                               const kernels::SeePart& see) {
+    see(0, 0, kernels::matrix(logits(states)));
+  }
   // Rows of target keys and values projected so far, a layer: n a hypothesis of n tokens with a cache, n (n +
   // 1) / 2 where every step computes its whole prefix again.
   virtual int64_t key_value_rows() const { return 0; }

@@ -289,6 +289,12 @@ Var<T> RnnSearch<T>::logits(Tape<T>& tape, const Var<T>& output) const {
 }
 
 template <class T>
+void RnnSearch<T>::logits_in_parts(Tape<T>& tape, const Var<T>& output, kernels::ColumnParts parts,
+                                   const kernels::SeePart& see) const requires std::same_as<T, float> {
+  nn::multiply_parts(tape, output, tape.use(*output_), tape.use(*output_bias_), parts, see);
+}
+
+template <class T>
 TrainingLoss<T> RnnSearch<T>::loss(Tape<T>& tape, const Tokens& source, const Tokens& target,
                                    const Objective& objective) const {
   AttentionRecord<T> record = guided_record<T>(objective);

@@ -2,6 +2,7 @@
 // states by additive attention.
 #pragma once
 
+#include <concepts>
 #include <deque>
 #include <optional>
 #include <span>
@@ -49,6 +50,8 @@ class RnnSearch {
               AttentionRecord<T>* record = nullptr) const;
   // Deep output [n, maxout] -> logits [n, V].
   autograd::Var<T> logits(autograd::Tape<T>& tape, const autograd::Var<T>& output) const;
+  void logits_in_parts(autograd::Tape<T>& tape, const autograd::Var<T>& output, kernels::ColumnParts parts,
+                       const kernels::SeePart& see) const requires std::same_as<T, float>;
 
   // As Transformer's.
   TrainingLoss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target,

@@ -62,6 +62,12 @@ Tensor<float> RnnSearchDecoder::logits(const Tensor<float>& states) {
   return network_.logits(tape, Var<float>(states)).value();
 }
 
+void RnnSearchDecoder::logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
+                                       const kernels::SeePart& see) {
+  Tape<float> tape(context_);
+  network_.logits_in_parts(tape, Var<float>(states), parts, see);
+}
+
 RnnSearch<float>::Memory one_sentence(const RnnSearch<float>::Memory& memory, int64_t i) {
   RnnSearch<float>::Memory one;
   one.h = one_sentence(memory.h, i);

@@ -22,6 +22,8 @@ class RnnSearchDecoder final : public DecoderState {
   void remove(int slot) override { sentences_.at(static_cast<size_t>(slot)) = {}; }
   Tensor<float> advance(std::span<const Step> steps) override;
   Tensor<float> logits(const Tensor<float>& states) override;
+  void logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
+                       const kernels::SeePart& see) override;
 
  private:
   struct Sentence {

@@ -235,6 +235,12 @@ Var<T> Transformer<T>::logits(Tape<T>& tape, const Var<T>& states) const {
 }
 
 template <class T>
+void Transformer<T>::logits_in_parts(Tape<T>& tape, const Var<T>& states, kernels::ColumnParts parts,
+                                     const kernels::SeePart& see) const requires std::same_as<T, float> {
+  nn::multiply_parts(tape, states, tape.use(*output_), tape.use(*output_bias_), parts, see);
+}
+
+template <class T>
 Tokens Transformer<T>::decoder_input(const Tokens& target) const {
   return models::decoder_input(target, config_.symbols.start);
 }

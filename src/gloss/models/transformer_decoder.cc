@@ -42,4 +42,10 @@ Tensor<float> TransformerDecoder::logits(const Tensor<float>& states) {
   return transformer_.logits(tape, Var<float>(states)).value();
 }
 
+void TransformerDecoder::logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
+                                         const kernels::SeePart& see) {
+  Tape<float> tape(context_);
+  transformer_.logits_in_parts(tape, Var<float>(states), parts, see);
+}
+
 }  // namespace gloss::models

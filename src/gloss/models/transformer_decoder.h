@@ -24,6 +24,8 @@ class TransformerDecoder final : public DecoderState {
   void remove(int slot) override { cache_.close(slot); }
   Tensor<float> advance(std::span<const Step> steps) override;
   Tensor<float> logits(const Tensor<float>& states) override;
+  void logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
+                       const kernels::SeePart& see) override;
   int64_t key_value_rows() const override { return cache_.rows_projected(); }
   int64_t key_value_rows_of(int slot) const override { return rows_of_.at(static_cast<size_t>(slot)); }
   attention::KvCache<float>::Size cache_size() const { return cache_.size(); }

@@ -1,8 +1,10 @@
 #include "gloss/nn/linear.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "gloss/kernels/elementwise.h"
+#include "gloss/kernels/scratch.h"
 
 namespace gloss::nn {
 
@@ -27,14 +29,47 @@ void multiply(Tape<T>& tape, kernels::Matrix<const T> x, const Var<T>& weight, k
                    epilogue, tape.precision());
 }
 
+namespace {
+
 template <class T>
-Var<T> linear(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>& bias,
-              Activation activation) {
+void check(const Var<T>& x, const Var<T>& weight, const Var<T>& bias) {
   require(x.cols() == weight.cols(), "a linear layer of {} inputs got rows of {} numbers", weight.cols(),
           x.cols());
   require(!bias || bias.value().size() == weight.rows(),
           "a linear layer of {} outputs has a bias of {} numbers", weight.rows(),
           bias ? bias.value().size() : 0);
+}
+
+}  // namespace
+
+void multiply_parts(Tape<float>& tape, const Var<float>& x, const Var<float>& weight, const Var<float>& bias,
+                    kernels::ColumnParts parts, const kernels::SeePart& see) {
+  check(x, weight, bias);
+  const float* b = bias ? bias.value().data() : nullptr;
+  const kernels::Matrix<const float> rows = matrix(x.value());
+  if (weight.parameter() && weight.parameter()->packed) {
+    return kernels::gemm_packed_parts(tape.pool(), rows, weight.parameter()->packed, b, parts, see);
+  }
+  // While training: weights that change are not packed.
+  const kernels::Matrix<const float> w = matrix(weight.value());
+  tape.pool().parallel_ranges(w.rows, parts.run, [&](int64_t begin, int64_t end) {
+    const kernels::Scratch<float> room(rows.rows * parts.part);
+    for (int64_t col = begin; col < end; col += parts.part) {
+      const int64_t cols = std::min(parts.part, end - col);
+      const kernels::Matrix<float> y{room.data(), rows.rows, cols, cols};
+      kernels::Epilogue<float> epilogue;
+      if (b) epilogue.bias = b + col;
+      kernels::gemm_serial<float>(rows, Transpose::no, kernels::rows(w, col, cols), Transpose::yes, y,
+                                  Accumulate::no, epilogue, tape.precision());
+      see(0, col, y);
+    }
+  });
+}
+
+template <class T>
+Var<T> linear(Tape<T>& tape, const Var<T>& x, const Var<T>& weight, const Var<T>& bias,
+              Activation activation) {
+  check(x, weight, bias);
   const Tensor<T> y = tape.allocate({x.rows(), weight.rows()});
   const bool recorded = x.wants_gradient() || weight.wants_gradient() || (bias && bias.wants_gradient());
   const bool keep_sum = recorded && (activation == Activation::swish || activation == Activation::gelu);
