@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <type_traits>
+
+#include "gloss/base/large_memory.h"
 
 namespace gloss::autograd {
 
@@ -36,9 +39,10 @@ bool load_int8(Parameter<float>& parameter, PartSource<float>& source) {
   if (!std::ranges::all_of(parameter.parts, [&](const Part& part) { return source.is_int8(part.name); }))
     return false;
   const int64_t rows = parameter.value.rows(), cols = parameter.value.cols();
-  std::vector<int8_t> numbers(static_cast<size_t>(rows * cols));
+  const std::unique_ptr<int8_t[], FreeLarge> numbers(
+      static_cast<int8_t*>(allocate_large(static_cast<size_t>(rows * cols))));
   std::vector<float> scales(static_cast<size_t>(rows));
-  const kernels::Matrix<int8_t> all{numbers.data(), rows, cols, cols};
+  const kernels::Matrix<int8_t> all{numbers.get(), rows, cols, cols};
   int64_t first = 0;
   for (const Part& part : parameter.parts) {
     source.read_int8(part.name, kernels::rows(all, first, part.rows),
@@ -167,19 +171,17 @@ void ParameterSet<T>::each_part(
 }
 
 template <class T>
-void ParameterSet<T>::load(PartSource<T>& source, Precision precision) {
+void ParameterSet<T>::load(ThreadPool& pool, PartSource<T>& source, Precision precision) {
   const auto read = [&](const std::string& name, const Tensor<T>& into) { source.read(name, into); };
-  for (Parameter<T>& parameter : parameters_) {
-    if (parameter.value.has_numbers()) {
-      each_part_of(parameter, parameter.value, read);
-      continue;
-    }
-    if (precision == Precision::int8 && load_int8(parameter, source)) continue;
+  pool.parallel_for(static_cast<int64_t>(parameters_.size()), [&](int64_t i) {
+    Parameter<T>& parameter = parameters_[static_cast<size_t>(i)];
+    if (parameter.value.has_numbers()) return each_part_of(parameter, parameter.value, read);
+    if (precision == Precision::int8 && load_int8(parameter, source)) return;
     Arena one;  // gives its memory back
     const Tensor<T> numbers(one, parameter.value.shape());
     each_part_of(parameter, numbers, read);
     pack_one(parameter, numbers, precision);
-  }
+  });
 }
 
 template <class T>

@@ -91,9 +91,10 @@ class ParameterSet {
   // matrices that multiply get none: they wait for load().
   void allocate(Arena& arena, Holding holding = Holding::numbers);
   // Fills every named part from the source. With Holding::packed a matrix is packed as soon as its parts are
-  // read, in the precision that is given, so that besides the packed ones the numbers of one matrix exist at
-  // a time.
-  void load(PartSource<T>& source, kernels::Precision precision = kernels::Precision::float32);
+  // read, in the precision that is given, so that besides the packed ones the numbers of one matrix a thread
+  // exist at a time. Threads of the pool read from the source at the same time.
+  void load(ThreadPool& pool, PartSource<T>& source,
+            kernels::Precision precision = kernels::Precision::float32);
   // Sets the initial values.
   void initialise(uint64_t seed);
   // Room for gradients (zeros), needed before training.

@@ -148,8 +148,14 @@ class Workers {
 }  // namespace
 
 Translator::Translator(const std::filesystem::path& folder, std::optional<kernels::Precision> precision)
-    : model_(models::load_packed_model(folder, arena_, precision)),
-      tokenizer_(text::Tokenizer::load(folder)) {
+    : Translator(folder, precision,
+                 // Beside the model, for large vocabularies take as long.
+                 std::async(std::launch::async | std::launch::deferred,
+                            [&folder] { return text::Tokenizer::load(folder); })) {}
+
+Translator::Translator(const std::filesystem::path& folder, std::optional<kernels::Precision> precision,
+                       std::future<text::Tokenizer> tokenizer)
+    : model_(models::load_packed_model(folder, arena_, precision)), tokenizer_(tokenizer.get()) {
   tokenizer_.require_fits(model_->source_vocabulary(), model_->target_vocabulary(), model_->symbols().end,
                           folder);
   own_end_ = own_end_of(folder, *model_);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,6 +63,9 @@ class Translator {
   void score(const PairSource& pairs, int threads, const std::function<void(ScoredPair)>& deliver) const;
 
  private:
+  Translator(const std::filesystem::path& folder, std::optional<kernels::Precision> precision,
+             std::future<text::Tokenizer> tokenizer);
+
   Arena arena_;
   std::unique_ptr<models::Model> model_;
   text::Tokenizer tokenizer_;

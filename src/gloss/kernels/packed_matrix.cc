@@ -39,14 +39,13 @@ int64_t vector_width() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <hwy/aligned_allocator.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <new>
 
 #include "gloss/base/error.h"
+#include "gloss/base/large_memory.h"
 #include "gloss/kernels/gemm.h"
 #include "gloss/kernels/gemm_bf16.h"
 #include "gloss/kernels/gemm_onednn.h"
@@ -82,12 +81,10 @@ struct PanelLayout {
 };
 
 template <class T>
-using Memory = hwy::AlignedFreeUniquePtr<T[]>;
+using Memory = std::unique_ptr<T[], FreeLarge>;
 template <class T>
 Memory<T> allocate(int64_t count) {
-  Memory<T> memory = hwy::AllocateAligned<T>(static_cast<size_t>(std::max<int64_t>(count, 1)));
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+  return Memory<T>(static_cast<T*>(allocate_large(static_cast<size_t>(count) * sizeof(T))));
 }
 
 }  // namespace

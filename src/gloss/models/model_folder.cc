@@ -4,8 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <mutex>
 #include <set>
+#include <thread>
 
+#include "gloss/base/thread_pool.h"
 #include "gloss/io/input_file.h"
 #include "gloss/io/json_file.h"
 #include "gloss/io/quote.h"
@@ -26,6 +29,9 @@ namespace fs = std::filesystem;
 std::string shape_text(std::span<const int64_t> shape) {
   return shape.empty() ? "[]" : Shape(shape).text();
 }
+
+// More would wait for memory.
+constexpr int kLoadingThreads = 4;
 
 constexpr const char* kPositions[] = {"model.encoder.embed_positions.weight",
                                       "model.decoder.embed_positions.weight"};
@@ -122,7 +128,7 @@ class FileParts final : public autograd::PartSource<float> {
     file_.read_bytes(name, std::as_writable_bytes(numbers));
     file_.read_into<float>(of_scales, scales);
     require(
-        std::ranges::find(numbers, int8_t{-128}) == numbers.end(),
+        std::memchr(numbers.data(), 0x80, numbers.size()) == nullptr,
         "{}: tensor '{}' holds -128, and whole numbers of -127 to 127 are expected: quantize the model again",
         file_.path().string(), name);
     require(std::ranges::all_of(scales, [](float scale) { return scale >= 0 && std::isfinite(scale); }),
@@ -146,9 +152,11 @@ class FileParts final : public autograd::PartSource<float> {
     require(found == expected, "{}: tensor '{}' must have shape {} by config.json, not {}",
             file_.path().string(), name, shape_text(expected),
             found.size() <= Shape::kMaxRank ? shape_text(found) : "of more dimensions");
+    const std::lock_guard lock(mutex_);
     used_.insert(name);
   }
   const io::SafetensorsFile& file_;
+  std::mutex mutex_;
   std::set<std::string> used_;
 };
 
@@ -175,7 +183,8 @@ std::unique_ptr<Model> load(const fs::path& folder, Arena& arena, Holding holdin
   std::visit([&](auto& own) { adapt(own, file, arena); }, config);
   auto model = make_model(config, arena, holding);
   FileParts parts(file);
-  model->parameters().load(parts, precision);
+  ThreadPool pool(std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kLoadingThreads));
+  model->parameters().load(pool, parts, precision);
   parts.require_all_read();
   return model;
 }

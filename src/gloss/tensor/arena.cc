@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gloss/base/error.h"
+#include "gloss/base/large_memory.h"
 
 namespace gloss {
 namespace {
@@ -44,7 +45,7 @@ struct Arena::Core : std::enable_shared_from_this<Arena::Core> {
   Counters counters;
   bool closed = false;
 
-  static void release(void* raw) { ::operator delete (raw, std::align_val_t{kAlignment}); }
+  static void release(void* raw) { free_large(raw); }
   static size_t raw_bytes(size_t c) { return sizeof(Block) + class_bytes(c) + kSlack; }
 
   void trim_locked() {
@@ -98,8 +99,7 @@ Arena::Block* Arena::take(Core& core, size_t bytes) {
     raw = core.spare[c].back();
     core.spare[c].pop_back();
   } else {
-    raw = ::operator new (Core::raw_bytes(c), std::align_val_t{kAlignment}, std::nothrow);
-    if (raw == nullptr) throw std::bad_alloc();
+    raw = allocate_large(Core::raw_bytes(c));
     core.counters.bytes_held += Core::raw_bytes(c);
     ++core.counters.system_allocations;
   }

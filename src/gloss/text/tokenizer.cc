@@ -1,5 +1,6 @@
 #include "gloss/text/tokenizer.h"
 
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "gloss/base/error.h"
@@ -48,13 +49,15 @@ Tokenizer::Tokenizer(Segmenter source, Segmenter target, Vocabulary source_vocab
 Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   const auto source_model = folder / "source.spm", target_model = folder / "target.spm";
   const auto target_file = folder / "target_vocab.json";
+  // Two files of megabytes of text or trees each: at the same time.
+  auto target_segmenter = std::async(std::launch::async | std::launch::deferred,
+                                     [&target_model] { return Segmenter::load(target_model); });
   const auto vocabulary = std::make_shared<const Vocabulary>(Vocabulary::load(folder / "vocab.json"));
   const auto target_vocabulary = io::exists(target_file)
                                      ? std::make_shared<const Vocabulary>(Vocabulary::load(target_file))
                                      : vocabulary;
   Side source = side(Segmenter::load(source_model), vocabulary, source_model.string());
-  return Tokenizer(std::move(source),
-                   side(Segmenter::load(target_model), target_vocabulary, target_model.string()));
+  return Tokenizer(std::move(source), side(target_segmenter.get(), target_vocabulary, target_model.string()));
 }
 
 void Tokenizer::save(const std::filesystem::path& folder, std::string_view source_language,
