@@ -6,6 +6,7 @@
 
 #include "gloss/base/error.h"
 #include "gloss/io/atomic_file.h"
+#include "gloss/io/input_file.h"
 #include "gloss/io/json_file.h"
 #include "gloss/io/quote.h"
 
@@ -17,6 +18,58 @@ int32_t special(const Vocabulary& vocabulary, std::string_view piece, std::strin
   require(id.has_value(), "{} misses the piece {}, which every model needs: export the model again", name,
           piece);
   return *id;
+}
+
+// Reads {"piece": id, ...} event by event, which takes a fifth of the time that a tree of it does. Stops at
+// anything else.
+class PiecesReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool key(std::string& piece) override {
+    entries_.emplace_back(-1, std::move(piece));
+    return true;
+  }
+  bool number_unsigned(uint64_t id) override {
+    if (depth_ != 1 || id > INT32_MAX) return false;
+    entries_.back().first = static_cast<int64_t>(id);
+    return true;
+  }
+  bool start_object(size_t) override { return ++depth_ == 1; }
+  bool end_object() override { return true; }
+
+  bool null() override { return false; }
+  bool boolean(bool) override { return false; }
+  bool number_integer(int64_t) override { return false; }
+  bool number_float(double, const std::string&) override { return false; }
+  bool string(std::string&) override { return false; }
+  bool binary(nlohmann::json::binary_t&) override { return false; }
+  bool start_array(size_t) override { return false; }
+  bool end_array() override { return false; }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+  // In the order of their ids; nothing where an id is missing or stands twice.
+  std::optional<std::vector<std::string>> pieces() && {
+    std::vector<std::string> result(entries_.size());
+    std::vector<bool> taken(entries_.size());
+    for (auto& [id, piece] : entries_) {
+      const auto i = static_cast<size_t>(id);
+      if (i >= result.size() || taken[i]) return std::nullopt;
+      taken[i] = true;
+      result[i] = std::move(piece);
+    }
+    return result;
+  }
+
+ private:
+  int depth_ = 0;
+  std::vector<std::pair<int64_t, std::string>> entries_;
+};
+
+std::optional<std::vector<std::string>> plain_pieces(std::string_view text) {
+  PiecesReader reader;
+  // The parser takes a NUL for the end.
+  if (text.find('\0') != std::string_view::npos || !nlohmann::json::sax_parse(text, &reader))
+    return std::nullopt;
+  return std::move(reader).pieces();
 }
 
 }  // namespace
@@ -36,7 +89,10 @@ Vocabulary::Vocabulary(std::vector<std::string> pieces, std::string_view name) :
 
 Vocabulary Vocabulary::load(const std::filesystem::path& path) {
   const std::string name = path.string();
-  const nlohmann::json json = io::read_json(path);
+  const std::string text = io::read_whole_file(path, io::JsonLimits().bytes);
+  if (auto pieces = plain_pieces(text)) return Vocabulary(std::move(*pieces), name);
+  // Something is wrong with it, and the tree tells what.
+  const nlohmann::json json = io::parse_json(text, name);
   require(json.is_object(), "{} holds {}, but an object of the form {{\"piece\": id}} is expected", name,
           json.is_array() ? "a list" : "a " + std::string(json.type_name()));
   std::vector<std::pair<int64_t, std::string>> entries;
