@@ -210,6 +210,10 @@ TEST(Safetensors, RefusesMisuse) {
   std::vector<float> three(3);
   EXPECT_THAT(message_of([&] { file.read_into<float>("x", three); }),
               HasSubstr("holds 2 numbers, 3 were expected"));
+  EXPECT_THAT(message_of([&] { file.read_part<float>("x", 1, std::span(three).first(2)); }),
+              HasSubstr("holds 8 bytes, and 8 from byte 4 on were expected"));
+  file.read_part<float>("x", 1, std::span(three).first(1));
+  EXPECT_EQ(three[0], two[1]);
   SafetensorsWriter latin;
   latin.add<float>("\xE4", {2}, two);
   EXPECT_THAT(message_of([&] { latin.write(scratch / "y"); }), HasSubstr("UTF-8"));

@@ -81,6 +81,53 @@ TEST(PackedMatrix, PartsAreThoseOfTheWhole) {
   tests::on_every_isa([](Isa) { expect_parts_of_the_whole(Precision::float32); });
 }
 
+TEST(PackedMatrix, IsTheSameFromAFewRowsAtATime) {
+  ThreadPool pool(2);
+  tests::on_every_isa([&](Isa) {
+    for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::int8}) {
+      if (!precision_served(precision)) continue;
+      for (const int64_t rows_of_all : {1, 64, 65, 200, 320}) {
+        constexpr int64_t kIn = 37;
+        Guarded<float> weights(rows_of_all, kIn, 3, 1), x(5, kIn, 0, 0);
+        const Guarded<float> whole(5, rows_of_all, 0, 0), parts(5, rows_of_all, 0, 0);
+        weights.fill(RandomKey(3));
+        x.fill(RandomKey(4));
+        gemm_packed(pool, x.view(), pack(weights.view(), Transpose::yes, precision), whole.view());
+        for (const int64_t step : {64, 128}) {
+          Packer packer(rows_of_all, kIn, precision);
+          for (int64_t first = (rows_of_all - 1) / step * step; first >= 0; first -= step) {  // backwards
+            const int64_t count = std::min(step, rows_of_all - first);
+            packer.add(first, rows<const float>(weights.view(), first, count));
+          }
+          gemm_packed(pool, x.view(), std::move(packer).finish(), parts.view());
+          ASSERT_TRUE(same_bits(parts.view(), whole.view()))
+              << precision_name(precision) << ", " << rows_of_all << " rows by " << step;
+        }
+      }
+    }
+  });
+}
+
+TEST(PackedMatrix, RefusesRowsThatMakeNoPanels) {
+  const std::vector<float> numbers(100 * 4);
+  const auto refused = [&](int64_t first, int64_t count, int64_t cols) {
+    return message([&] {
+      Packer(100, 4, Precision::float32).add(first, {numbers.data(), count, cols, cols});
+    });
+  };
+  EXPECT_EQ(refused(0, 100, 4), "no error");
+  EXPECT_EQ(refused(64, 36, 4), "no error");
+  EXPECT_THAT(refused(1, 64, 4), HasSubstr("whole panels of 64"));
+  EXPECT_THAT(refused(0, 63, 4), HasSubstr("whole panels of 64"));
+  EXPECT_THAT(refused(64, 64, 4), HasSubstr("do not fit into weights [100, 4]"));
+  EXPECT_THAT(refused(-64, 64, 4), HasSubstr("do not fit"));
+  EXPECT_THAT(refused(0, 64, 3), HasSubstr("do not fit"));
+  EXPECT_THAT(message([] {
+                Packer(1, 1, Precision::float32).add_int8(0, {nullptr, 1, 1, 1}, {});
+              }),
+              HasSubstr("1 outputs have 0 scales"));
+}
+
 TEST(PackedMatrix, RefusesRowsItHasNot) {
   std::vector<float> memory(100);
   ThreadPool pool(1);

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 #include <numeric>
 #include <type_traits>
 
-#include "gloss/base/large_memory.h"
+#include "gloss/kernels/scratch.h"
 
 namespace gloss::autograd {
 
@@ -34,31 +33,56 @@ void pack_one(Parameter<float>& parameter, const Tensor<float>& value, Precision
 void pack_one(Parameter<double>&, const Tensor<double>&, Precision) {
 }  // gradient checks multiply plain numbers
 
-// Reads a matrix that is stored as int8 as it is; false where some part of it is not.
-bool load_int8(Parameter<float>& parameter, PartSource<float>& source) {
-  if (!std::ranges::all_of(parameter.parts, [&](const Part& part) { return source.is_int8(part.name); }))
-    return false;
-  const int64_t rows = parameter.value.rows(), cols = parameter.value.cols();
-  const std::unique_ptr<int8_t[], FreeLarge> numbers(
-      static_cast<int8_t*>(allocate_large(static_cast<size_t>(rows * cols))));
-  std::vector<float> scales(static_cast<size_t>(rows));
-  const kernels::Matrix<int8_t> all{numbers.get(), rows, cols, cols};
-  int64_t first = 0;
+// Calls read(Rows of a part, its first row among those that are asked for, how many) for rows [begin, begin +
+// count) of a matrix.
+template <class T, class Read>
+void each_part_between(const Parameter<T>& parameter, int64_t begin, int64_t count, Read read) {
+  int64_t row = 0;  // where the part begins
   for (const Part& part : parameter.parts) {
-    source.read_int8(part.name, kernels::rows(all, first, part.rows),
-                     std::span(scales).subspan(static_cast<size_t>(first), static_cast<size_t>(part.rows)));
-    first += part.rows;
+    const int64_t first = std::max(begin, row), end = std::min(begin + count, row + part.rows);
+    if (first < end) {
+      const Shape whole{part.rows, parameter.value.cols()};
+      read(typename PartSource<T>::Rows{part.name, whole, first - row}, first - begin, end - first);
+    }
+    row += part.rows;
   }
+}
+
+void load_packed(Parameter<float>& parameter, PartSource<float>& source, Precision precision) {
+  constexpr int64_t kNumbersAtATime = 1 << 18;
+  const bool as_int8 =
+      precision == Precision::int8 &&
+      std::ranges::all_of(parameter.parts, [&](const Part& part) { return source.is_int8(part.name); });
+  const int64_t cols = parameter.value.cols(), panel = kernels::Packer::kStep;
+  const int64_t step = std::max<int64_t>(1, kNumbersAtATime / (cols * panel)) * panel;
+  const kernels::Scratch<float> numbers(as_int8 ? 0 : step * cols), scales(step);
+  const kernels::Scratch<int8_t> whole_numbers(as_int8 ? step * cols : 0);
   pack_parts(parameter, [&](int64_t begin, int64_t count) {
-    return kernels::pack_int8(
-        kernels::rows(all, begin, count),
-        std::span(scales).subspan(static_cast<size_t>(begin), static_cast<size_t>(count)));
+    kernels::Packer packer(count, cols, precision);
+    for (int64_t first = 0; first < count; first += step) {
+      const int64_t here = std::min(step, count - first);
+      const kernels::Matrix<float> plain{numbers.data(), here, cols, cols};
+      const kernels::Matrix<int8_t> rounded{whole_numbers.data(), here, cols, cols};
+      const std::span<float> worth(scales.data(), static_cast<size_t>(here));
+      each_part_between(parameter, begin + first, here, [&](const auto& rows, int64_t at, int64_t n) {
+        if (as_int8) {
+          source.read_int8(rows, kernels::rows(rounded, at, n),
+                           worth.subspan(static_cast<size_t>(at), static_cast<size_t>(n)));
+        } else {
+          source.read(rows, kernels::rows(plain, at, n));
+        }
+      });
+      if (as_int8) {
+        packer.add_int8(first, rounded, worth);
+      } else {
+        packer.add(first, plain);
+      }
+    }
+    return std::move(packer).finish();
   });
-  return true;
 }
-bool load_int8(Parameter<double>&, PartSource<double>&) {
-  return false;
-}
+void load_packed(Parameter<double>&, PartSource<double>&, Precision) {
+}  // gradient checks multiply plain numbers
 
 double dot(const double* a, const double* b, int64_t n) {
   std::array<double, 8> sums{};  // apart, so that additions need not wait for each other
@@ -172,15 +196,13 @@ void ParameterSet<T>::each_part(
 
 template <class T>
 void ParameterSet<T>::load(ThreadPool& pool, PartSource<T>& source, Precision precision) {
-  const auto read = [&](const std::string& name, const Tensor<T>& into) { source.read(name, into); };
+  const auto read = [&](const std::string& name, const Tensor<T>& into) {
+    source.read({name, into.shape(), 0}, kernels::matrix(into));
+  };
   pool.parallel_for(static_cast<int64_t>(parameters_.size()), [&](int64_t i) {
     Parameter<T>& parameter = parameters_[static_cast<size_t>(i)];
     if (parameter.value.has_numbers()) return each_part_of(parameter, parameter.value, read);
-    if (precision == Precision::int8 && load_int8(parameter, source)) return;
-    Arena one;  // gives its memory back
-    const Tensor<T> numbers(one, parameter.value.shape());
-    each_part_of(parameter, numbers, read);
-    pack_one(parameter, numbers, precision);
+    load_packed(parameter, source, precision);
   });
 }
 

@@ -61,16 +61,22 @@ struct Parameter {
 // all that translating needs.
 enum class Holding : uint8_t { numbers, packed };
 
-// Where the numbers of named parts come from.
+// Where the numbers of named parts come from. Any number of threads may read at the same time.
 template <class T>
 class PartSource {
  public:
   virtual ~PartSource() = default;
-  virtual void read(const std::string& name, const Tensor<T>& into) = 0;
+  // Rows (of a vector: elements) of a named part, from `first` on; the whole part has the shape `whole`.
+  struct Rows {
+    const std::string& name;
+    Shape whole;
+    int64_t first;
+  };
+  virtual void read(const Rows& rows, kernels::Matrix<T> into) = 0;
   // Whether a matrix is stored as whole numbers of -127 to 127 and a scale for each row. Then it can be read
   // so, and read() gives the products.
   virtual bool is_int8(const std::string& /*name*/) const { return false; }
-  virtual void read_int8(const std::string& /*name*/, kernels::Matrix<int8_t> /*into*/,
+  virtual void read_int8(const Rows& /*rows*/, kernels::Matrix<int8_t> /*into*/,
                          std::span<float> /*scales*/) {}
 };
 
@@ -90,9 +96,8 @@ class ParameterSet {
   // Gives every parameter its place in one block of zeros. Declarations end here. With Holding::packed,
   // matrices that multiply get none: they wait for load().
   void allocate(Arena& arena, Holding holding = Holding::numbers);
-  // Fills every named part from the source. With Holding::packed a matrix is packed as soon as its parts are
-  // read, in the precision that is given, so that besides the packed ones the numbers of one matrix a thread
-  // exist at a time. Threads of the pool read from the source at the same time.
+  // Fills every named part from the source. With Holding::packed a matrix is packed while it is read, a
+  // megabyte at a time, in the precision that is given.
   void load(ThreadPool& pool, PartSource<T>& source,
             kernels::Precision precision = kernels::Precision::float32);
   // Sets the initial values.

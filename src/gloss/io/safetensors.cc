@@ -213,13 +213,20 @@ const TensorInfo& SafetensorsFile::info(std::string_view name) const {
 template <class T>
 void SafetensorsFile::read_into(std::string_view name, std::span<T> out) const {
   const TensorInfo& tensor = info(name);
-  require(is_floating(tensor.dtype), "{}, {}: floating-point numbers were expected, not {}", path().string(),
-          in_quotes(name), dtype_name(tensor.dtype));
   require(static_cast<int64_t>(out.size()) == tensor.count(), "{}, {}: holds {} numbers, {} were expected",
           path().string(), in_quotes(name), tensor.count(), out.size());
+  read_part(name, 0, out);
+}
+
+template <class T>
+void SafetensorsFile::read_part(std::string_view name, int64_t first, std::span<T> out) const {
+  const uint64_t width = dtype_bytes(info(name).dtype);
+  const TensorInfo tensor = part_of(name, static_cast<uint64_t>(first) * width, out.size() * width);
+  require(is_floating(tensor.dtype), "{}, {}: floating-point numbers were expected, not {}", path().string(),
+          in_quotes(name), dtype_name(tensor.dtype));
   if (tensor.dtype == kDtypeOf<T>) return file_.read_at(tensor.begin, std::as_writable_bytes(out));
-  read_pieces(file_, tensor, [&](uint64_t first, std::span<const std::byte> raw) {
-    convert_floats(tensor.dtype, raw, out.data() + first);
+  read_pieces(file_, tensor, [&](uint64_t done, std::span<const std::byte> raw) {
+    convert_floats(tensor.dtype, raw, out.data() + done);
   });
 }
 
@@ -253,9 +260,24 @@ void SafetensorsFile::read_bytes(std::string_view name, std::span<std::byte> out
   file_.read_at(tensor.begin, out);
 }
 
+void SafetensorsFile::read_bytes_part(std::string_view name, uint64_t first, std::span<std::byte> out) const {
+  file_.read_at(part_of(name, first, out.size()).begin, out);
+}
+
+TensorInfo SafetensorsFile::part_of(std::string_view name, uint64_t first, uint64_t bytes) const {
+  TensorInfo tensor = info(name);
+  require(first <= tensor.bytes && bytes <= tensor.bytes - first,
+          "{}, {}: holds {} bytes, and {} from byte {} on were expected", path().string(), in_quotes(name),
+          tensor.bytes, bytes, first);
+  tensor.begin += first;
+  tensor.bytes = bytes;
+  return tensor;
+}
+
 template Tensor<float> SafetensorsFile::read<float>(std::string_view, Arena&) const;
 template Tensor<double> SafetensorsFile::read<double>(std::string_view, Arena&) const;
 template void SafetensorsFile::read_into<float>(std::string_view, std::span<float>) const;
 template void SafetensorsFile::read_into<double>(std::string_view, std::span<double>) const;
+template void SafetensorsFile::read_part<float>(std::string_view, int64_t, std::span<float>) const;
 
 }  // namespace gloss::io

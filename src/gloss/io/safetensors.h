@@ -61,17 +61,22 @@ class SafetensorsFile {
   // than four dimensions.
   template <class T>
   Tensor<T> read(std::string_view name, Arena& arena) const;
-  // The same, into memory of exactly as many elements.
+  // The same, into memory of exactly as many elements, or as many as it has from element `first` on.
   template <class T>
   void read_into(std::string_view name, std::span<T> out) const;
+  template <class T>
+  void read_part(std::string_view name, int64_t first, std::span<T> out) const;
   // Whole numbers and booleans of any width. Throws for floating point.
   std::vector<int64_t> read_ints(std::string_view name) const;
-  // The bytes as they stand in the file; `out` must have exactly info(name).bytes.
+  // The bytes as they stand in the file; `out` must have exactly info(name).bytes, or fewer from byte `first`
+  // on.
   void read_bytes(std::string_view name, std::span<std::byte> out) const;
+  void read_bytes_part(std::string_view name, uint64_t first, std::span<std::byte> out) const;
 
  private:
   explicit SafetensorsFile(InputFile file) : file_(std::move(file)) {}
   void parse_header(std::string_view header, uint64_t data_begin);
+  TensorInfo part_of(std::string_view name, uint64_t first, uint64_t bytes) const;
 
   InputFile file_;
   std::map<std::string, TensorInfo, std::less<>> tensors_;

@@ -11,12 +11,9 @@ HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
-// All of op(B), panel after panel.
-void pack_panels(Matrix<const float> b, Transpose tb, int64_t n, int64_t k, float* out) {
-  for (int64_t col = 0; col < n; col += kPanelWidth) {
-    const int64_t cols = std::min(kPanelWidth, n - col);
-    pack_panel(b, tb, col, cols, 0, k, width_of_panel(cols), out + col * k);
-  }
+// A panel of op(B), all its `k`.
+void pack_whole_panel(Matrix<const float> b, Transpose tb, int64_t col, int64_t cols, int64_t k, float* out) {
+  pack_panel(b, tb, col, cols, 0, k, width_of_panel(cols), out);
 }
 
 // q [count] = x as int8; returns what one of them is worth.
@@ -56,7 +53,7 @@ HWY_AFTER_NAMESPACE();
 namespace gloss::kernels {
 namespace {
 HWY_EXPORT(int8_numbers);
-HWY_EXPORT(pack_panels);
+HWY_EXPORT(pack_whole_panel);
 HWY_EXPORT(panel_width);
 HWY_EXPORT(vector_width);
 
@@ -131,11 +128,10 @@ std::shared_ptr<PackedMatrix::Body> make_body(int64_t rows, int64_t cols, Precis
   return body;
 }
 
-// Calls fill(row, count) for the rows of each panel.
+// Calls fill(row, count) for the rows of each panel of W's rows [first, end).
 template <class Fill>
-void for_panels(const PanelLayout& layout, Fill fill) {
-  for (int64_t row = 0; row < layout.rows; row += layout.panel)
-    fill(row, std::min(layout.panel, layout.rows - row));
+void for_panels(const PanelLayout& layout, int64_t first, int64_t end, Fill fill) {
+  for (int64_t row = first; row < end; row += layout.panel) fill(row, std::min(layout.panel, end - row));
 }
 
 // The panel that begins with row `row` of W, from its `count` rows of int8 numbers.
@@ -170,23 +166,46 @@ void fill_int8(PackedMatrix::Body& body, int64_t row, int64_t count, Matrix<cons
   }
 }
 
-// Quantises W panel by panel.
-void quantise_into(PackedMatrix::Body& body, Matrix<const float> weights, Transpose stored) {
-  const int64_t cols = body.layout.cols;
+// Where rows of W are: at `data` one after another, or (Transpose::no) side by side.
+struct PlainRows {
+  Matrix<const float> weights;
+  Transpose stored;
+  int64_t first;  // row of W that the first one is
+};
+
+// Quantises `count` rows of W, a panel.
+void quantise_panel(PackedMatrix::Body& body, const PlainRows& from, int64_t row, int64_t count) {
+  const int64_t cols = body.layout.cols, begin = row - from.first;
   const Scratch<int8_t> numbers(body.layout.panel * cols);
-  const Scratch<float> gathered(stored == Transpose::yes ? 0 : cols);
-  for_panels(body.layout, [&](int64_t row, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float* from = gathered.data();
-      if (stored == Transpose::yes) {
-        from = weights.row(row + i);
-      } else {
-        for (int64_t k = 0; k < cols; ++k) gathered[k] = weights.row(k)[row + i];
-      }
-      body.scales[static_cast<size_t>(row + i)] =
-          HWY_DYNAMIC_DISPATCH(int8_numbers)(from, cols, numbers.data() + i * cols);
+  const Scratch<float> gathered(from.stored == Transpose::yes ? 0 : cols);
+  for (int64_t i = 0; i < count; ++i) {
+    const float* numbers_of_row = gathered.data();
+    if (from.stored == Transpose::yes) {
+      numbers_of_row = from.weights.row(begin + i);
+    } else {
+      for (int64_t k = 0; k < cols; ++k) gathered[k] = from.weights.row(k)[begin + i];
     }
-    fill_int8(body, row, count, {numbers.data(), count, cols, cols});
+    body.scales[static_cast<size_t>(row + i)] =
+        HWY_DYNAMIC_DISPATCH(int8_numbers)(numbers_of_row, cols, numbers.data() + i * cols);
+  }
+  fill_int8(body, row, count, {numbers.data(), count, cols, cols});
+}
+
+// Fills the panels of W's rows [from.first, from.first + rows).
+void fill_panels(PackedMatrix::Body& body, const PlainRows& from, int64_t rows) {
+  const PanelLayout& layout = body.layout;
+  for_panels(layout, from.first, from.first + rows, [&](int64_t row, int64_t count) {
+    std::byte* const to = body.panels.get() + layout.row(row).first;
+    const int64_t col = row - from.first, width = multiple(count, layout.vector);  // a column of op(B)
+    switch (body.precision) {
+      case Precision::float32:
+        return HWY_DYNAMIC_DISPATCH(pack_whole_panel)(from.weights, from.stored, col, count, layout.cols,
+                                                      reinterpret_cast<float*>(to));
+      case Precision::bfloat16:
+        return bf16_pack_panel(from.weights, from.stored, col, count, 0, layout.cols, width, to);
+      case Precision::int8:
+        return quantise_panel(body, from, row, count);
+    }
   });
 }
 
@@ -226,38 +245,64 @@ Isa PackedMatrix::isa() const {
 }
 
 PackedMatrix pack(Matrix<const float> weights, Transpose stored, Precision precision) {
-  const bool as_stored = stored == Transpose::yes;
-  auto body =
-      make_body(as_stored ? weights.rows : weights.cols, as_stored ? weights.cols : weights.rows, precision);
-  const PanelLayout& layout = body->layout;
-  switch (precision) {
-    case Precision::float32:
-      HWY_DYNAMIC_DISPATCH(pack_panels)
-      (weights, stored, layout.rows, layout.cols, reinterpret_cast<float*>(body->panels.get()));
-      // Our own form is there in any case: whether oneDNN serves is asked again for each number of rows.
-      if (gemm_backend() == GemmBackend::onednn && as_stored) body->onednn = pack_for_onednn(weights);
-      break;
-    case Precision::bfloat16:
-      for_panels(layout, [&](int64_t row, int64_t count) {
-        bf16_pack_panel(weights, stored, row, count, 0, layout.cols, multiple(count, layout.vector),
-                        body->panels.get() + layout.row(row).first);
-      });
-      break;
-    case Precision::int8:
-      quantise_into(*body, weights, stored);
-      break;
+  if (stored == Transpose::yes) {
+    Packer packer(weights.rows, weights.cols, precision);
+    packer.add(0, weights);
+    return std::move(packer).finish();
   }
+  auto body = make_body(weights.cols, weights.rows, precision);
+  fill_panels(*body, {weights, stored, 0}, weights.cols);
   return PackedMatrix(std::move(body));
 }
 
 PackedMatrix pack_int8(Matrix<const int8_t> weights, std::span<const float> scales) {
+  Packer packer(weights.rows, weights.cols, Precision::int8);
+  packer.add_int8(0, weights, scales);
+  return std::move(packer).finish();
+}
+
+Packer::Packer(int64_t rows, int64_t cols, Precision precision) : body_(make_body(rows, cols, precision)) {}
+
+namespace {
+
+void check_rows(const PanelLayout& layout, int64_t first, int64_t rows, int64_t cols) {
+  require(first >= 0 && first + rows <= layout.rows && cols == layout.cols,
+          "rows {} to {} of {} numbers do not fit into weights [{}, {}]", first, first + rows, cols,
+          layout.rows, layout.cols);
+  require(first % Packer::kStep == 0 && (rows % Packer::kStep == 0 || first + rows == layout.rows),
+          "rows {} to {} of {} do not make whole panels of {}", first, first + rows, layout.rows,
+          Packer::kStep);
+}
+
+}  // namespace
+
+void Packer::add(int64_t first, Matrix<const float> weights) {
+  check_rows(body_->layout, first, weights.rows, weights.cols);
+  fill_panels(*body_, {weights, Transpose::yes, first}, weights.rows);
+}
+
+void Packer::add_int8(int64_t first, Matrix<const int8_t> weights, std::span<const float> scales) {
   require(static_cast<int64_t>(scales.size()) == weights.rows,
           "weights of {} outputs have {} scales: make them equal", weights.rows, scales.size());
-  auto body = make_body(weights.rows, weights.cols, Precision::int8);
-  std::copy(scales.begin(), scales.end(), body->scales.get());
-  for_panels(body->layout,
-             [&](int64_t row, int64_t count) { fill_int8(*body, row, count, rows(weights, row, count)); });
-  return PackedMatrix(std::move(body));
+  require(body_->precision == Precision::int8, "int8 numbers cannot be packed as {}",
+          precision_name(body_->precision));
+  check_rows(body_->layout, first, weights.rows, weights.cols);
+  std::copy(scales.begin(), scales.end(), body_->scales.get() + first);
+  for_panels(body_->layout, first, first + weights.rows, [&](int64_t row, int64_t count) {
+    fill_int8(*body_, row, count, rows(weights, row - first, count));
+  });
+}
+
+PackedMatrix Packer::finish() && {
+  PackedMatrix packed(body_);
+  // Our own form is there in any case: whether oneDNN serves is asked again for each number of rows.
+  if (packed.precision() == Precision::float32 && gemm_backend() == GemmBackend::onednn) {
+    const Scratch<float> numbers(packed.rows() * packed.cols());
+    for (int64_t row = 0; row < packed.rows(); ++row)
+      unpack_row(packed, row, numbers.data() + row * packed.cols());
+    body_->onednn = pack_for_onednn({numbers.data(), packed.rows(), packed.cols(), packed.cols()});
+  }
+  return packed;
 }
 
 namespace {

@@ -48,6 +48,22 @@ PackedMatrix pack(Matrix<const float> weights, Transpose stored = Transpose::yes
 // Weights that a file holds as int8: W[o, i] = weights[o, i] * scales[o]. Of the precision int8.
 PackedMatrix pack_int8(Matrix<const int8_t> weights, std::span<const float> scales);
 
+// The same from a few rows at a time, so that the plain weights are never there as a whole. All rows must
+// have been added before `finish`; threads may add different ones at the same time.
+class Packer {
+ public:
+  // A `first` and, but for the last rows, a number of rows are multiples of this.
+  static constexpr int64_t kStep = 64;
+  Packer(int64_t rows, int64_t cols, Precision precision);
+  // Rows [first, first + weights.rows) of W.
+  void add(int64_t first, Matrix<const float> weights);
+  void add_int8(int64_t first, Matrix<const int8_t> weights, std::span<const float> scales);
+  PackedMatrix finish() &&;
+
+ private:
+  std::shared_ptr<PackedMatrix::Body> body_;
+};
+
 // y [M, out] (+)= x [M, in] W^T in the precision of W, to which x is rounded. Every row of y depends on its
 // row of x and on W alone. Throws Error if the shapes do not fit, or if the instruction set was changed after
 // packing.

@@ -103,30 +103,39 @@ void require_count(const io::SafetensorsFile& file, int64_t expected) {
           file.path().string(), expected, found);
 }
 
+// Rows without gaps between them.
+template <class T>
+std::span<T> numbers_of(kernels::Matrix<T> rows) {
+  return {rows.data, static_cast<size_t>(rows.rows * rows.cols)};
+}
+
 // The tensors of a file as the parts of a model, each of the shape that config.json asks for.
 class FileParts final : public autograd::PartSource<float> {
  public:
   explicit FileParts(const io::SafetensorsFile& file) : file_(file) {}
 
-  void read(const std::string& name, const Tensor<float>& into) override {
-    check(name, file_shape(name, into));
-    if (!is_int8(name)) return file_.read_into<float>(name, into.values());
-    std::vector<int8_t> numbers(into.values().size());
-    std::vector<float> scales(static_cast<size_t>(into.rows()));
-    read_int8(name, {numbers.data(), into.rows(), into.cols(), into.cols()}, scales);
+  void read(const Rows& rows, kernels::Matrix<float> into) override {
+    if (!is_int8(rows.name)) {
+      check(rows.name, file_shape(rows.name, rows.whole));
+      return file_.read_part<float>(rows.name, rows.first * into.cols, numbers_of(into));
+    }
+    std::vector<int8_t> numbers(numbers_of(into).size());
+    std::vector<float> scales(static_cast<size_t>(into.rows));
+    read_int8(rows, {numbers.data(), into.rows, into.cols, into.cols}, scales);
     for (size_t i = 0; i < numbers.size(); ++i)
-      into.values()[i] = static_cast<float>(numbers[i]) * scales[i / static_cast<size_t>(into.cols())];
+      into.data[i] = static_cast<float>(numbers[i]) * scales[i / static_cast<size_t>(into.cols)];
   }
   bool is_int8(const std::string& name) const override {
     return file_.has(name) && file_.info(name).dtype == io::Dtype::kI8;
   }
-  void read_int8(const std::string& name, kernels::Matrix<int8_t> into, std::span<float> scales) override {
-    check(name, {into.rows, into.cols});
-    const std::string of_scales = name + kScaleSuffix;
-    check(of_scales, {into.rows});
-    const std::span<int8_t> numbers(into.data, static_cast<size_t>(into.rows * into.cols));
-    file_.read_bytes(name, std::as_writable_bytes(numbers));
-    file_.read_into<float>(of_scales, scales);
+  void read_int8(const Rows& rows, kernels::Matrix<int8_t> into, std::span<float> scales) override {
+    const std::string &name = rows.name, of_scales = name + kScaleSuffix;
+    check(name, {rows.whole[0], into.cols});
+    check(of_scales, {rows.whole[0]});
+    const std::span<int8_t> numbers = numbers_of(into);
+    file_.read_bytes_part(name, static_cast<uint64_t>(rows.first * into.cols),
+                          std::as_writable_bytes(numbers));
+    file_.read_part<float>(of_scales, rows.first, scales);
     require(
         std::memchr(numbers.data(), 0x80, numbers.size()) == nullptr,
         "{}: tensor '{}' holds -128, and whole numbers of -127 to 127 are expected: quantize the model again",

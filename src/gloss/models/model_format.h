@@ -17,12 +17,12 @@ inline constexpr const char* kScaleSuffix = ".scale";
 inline constexpr const char* kPrecisionKey = "weight_precision";
 
 // The output bias is a row [1, V] in files and a vector [V] here.
-inline std::vector<int64_t> file_shape(const std::string& name, const Tensor<float>& value) {
-  if (name == "final_logits_bias") return {1, value.size()};
-  std::vector<int64_t> shape;
-  shape.reserve(static_cast<size_t>(value.shape().rank()));
-  for (int i = 0; i < value.shape().rank(); ++i) shape.push_back(value.shape()[i]);
-  return shape;
+inline std::vector<int64_t> file_shape(const std::string& name, const Shape& shape) {
+  if (name == "final_logits_bias") return {1, shape.size()};
+  std::vector<int64_t> sizes;
+  sizes.reserve(static_cast<size_t>(shape.rank()));
+  for (int i = 0; i < shape.rank(); ++i) sizes.push_back(shape[i]);
+  return sizes;
 }
 
 }  // namespace gloss::models

@@ -95,7 +95,7 @@ void save_model(const fs::path& folder, const Model& model, std::span<const floa
   parameters.each_part([&](const std::string& name, const Tensor<float>& value) {
     const float* from = values.empty() ? value.data() : values.data() + (value.data() - base);
     const std::span<const float> part(from, static_cast<size_t>(value.size()));
-    writer.add<float>(name, file_shape(name, value), part);
+    writer.add<float>(name, file_shape(name, value.shape()), part);
     if (name == "model.shared.weight") shared = part;
   });
   const nlohmann::ordered_json config = model.config_json();
@@ -116,7 +116,7 @@ void save_rounded_model(const fs::path& folder, const Model& model, const nlohma
           if (parameter.multiplies && value.shape().rank() == 2 && precision != Precision::float32) {
             add_rounded(writer, name, value, precision);
           } else {
-            writer.add<float>(name, file_shape(name, value), value.values());
+            writer.add<float>(name, file_shape(name, value.shape()), value.values());
           }
         });
   }
