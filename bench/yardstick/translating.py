@@ -93,8 +93,13 @@ def gloss_latency(shop, work, precision):
     return Way(precision, command, figure)
 
 
+def stored_as(shop, work, precision):
+    """The same work with a folder that holds its weights in the precision."""
+    return dataclasses.replace(work, model=shop.gloss_model(work.model, precision))
+
+
 def gloss_memory(shop, work, precision):
-    command = gloss_command(shop, work, precision, "--workers", 2)
+    command = gloss_command(shop, stored_as(shop, work, precision), precision, "--workers", 2)
 
     def figure(_):
         with Session(command) as session:
@@ -181,7 +186,7 @@ def gloss_ways(shop, work, precision):
         patience = ["--patience", 1]
     return [gloss_throughput(shop, work, precision, *patience, "--batch", batch,
                              setting=f"batch {batch}" + (", patience 1" if patience else ""))
-            for batch in (16, 64)]
+            for batch in (8, 16, 32, 64)]
 
 
 def tiny_throughput(beam, wanted):
@@ -230,7 +235,7 @@ def start(work_of, wanted):
                        lambda _: statistics.median(seconds_to_first_line(command, line) for _ in range(repeats)))
 
         def ours(kind):
-            return way(kind, gloss_command(shop, work, kind))
+            return way(kind, gloss_command(shop, stored_as(shop, work, kind), kind))
 
         def theirs(kind):
             model = shop.ctranslate2_model(work.model, kind)

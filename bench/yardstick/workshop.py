@@ -156,6 +156,13 @@ class Workshop:
             (folder / "complete").touch()
         return folder
 
+    def gloss_model(self, model, precision):
+        """A folder that holds its weights in the precision, as the peers' does."""
+        if precision == "float32":
+            return model
+        return self._converted(model, f"gloss-{precision}", lambda folder: Command(
+            (self.gloss, "quantize", model, folder, "--precision", precision)).run())
+
     def ctranslate2_model(self, model, precision):
         converter = self.python.parent / "ct2-transformers-converter"
         quantization = () if precision == "float32" else ("--quantization", precision)
