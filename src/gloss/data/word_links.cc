@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "gloss/base/error.h"
-#include "gloss/evaluate/alignment.h"
 #include "gloss/text/words.h"
 
 namespace gloss::data {
@@ -17,20 +16,8 @@ evaluate::Alignment links_of(std::string_view line, int64_t index, const std::fi
 
 }  // namespace
 
-WordLinks::WordLinks(const std::filesystem::path& path, const ParallelCorpus& corpus)
-    : lines_(path, text::InvalidUtf8::fail, [&](int64_t index, std::string_view line) {
-        if (index >= corpus.pairs()) return;  // too many lines: said below, with their number
-        const evaluate::WordCounts words{std::ssize(text::words_of(corpus.source_line(index))),
-                                         std::ssize(text::words_of(corpus.target_line(index)))};
-        links_of(line, index, path, &words);
-      }) {
-  require(lines_.lines() == corpus.pairs(),
-          "{} has {} lines but {} has {}: each pair needs its line of links, blank where it has none",
-          path.string(), lines_.lines(), corpus.source_path().string(), corpus.pairs());
-}
-
-std::vector<PieceLink> WordLinks::of_pieces(int64_t index, const Side& source, const Side& target) const {
-  const evaluate::Alignment alignment = links_of(lines_.line(index), index, lines_.path(), nullptr);
+std::vector<PieceLink> links_of_pieces(const evaluate::Alignment& alignment, const PairSide& source,
+                                       const PairSide& target) {
   const text::Words source_words = text::words_of(source.line, source.pieces.spans),
                     target_words = text::words_of(target.line, target.pieces.spans);
   std::vector<PieceLink> links;
@@ -44,6 +31,23 @@ std::vector<PieceLink> WordLinks::of_pieces(int64_t index, const Side& source, c
     }
   }
   return links;
+}
+
+WordLinks::WordLinks(const std::filesystem::path& path, const ParallelCorpus& corpus)
+    : lines_(path, text::InvalidUtf8::fail, [&](int64_t index, std::string_view line) {
+        if (index >= corpus.pairs()) return;  // too many lines: said below, with their number
+        const evaluate::WordCounts words{std::ssize(text::words_of(corpus.source_line(index))),
+                                         std::ssize(text::words_of(corpus.target_line(index)))};
+        links_of(line, index, path, &words);
+      }) {
+  require(lines_.lines() == corpus.pairs(),
+          "{} has {} lines but {} has {}: each pair needs its line of links, blank where it has none",
+          path.string(), lines_.lines(), corpus.source_path().string(), corpus.pairs());
+}
+
+std::vector<PieceLink> WordLinks::of_pieces(int64_t index, const PairSide& source,
+                                            const PairSide& target) const {
+  return links_of_pieces(links_of(lines_.line(index), index, lines_.path(), nullptr), source, target);
 }
 
 std::string WordLinks::fingerprint() const {

@@ -9,6 +9,7 @@
 
 #include "gloss/data/corpus.h"
 #include "gloss/data/indexed_lines.h"
+#include "gloss/evaluate/alignment.h"
 #include "gloss/text/tokenizer.h"
 
 namespace gloss::data {
@@ -19,6 +20,17 @@ struct PieceLink {
   bool operator==(const PieceLink&) const = default;
 };
 
+// A side of a pair and the pieces that its line was made into.
+struct PairSide {
+  std::string_view line;
+  const text::EncodedLine& pieces;
+};
+
+// Every piece of a target word with every piece of the source words it is linked with, ascending by target,
+// then source. The end symbols have no links.
+std::vector<PieceLink> links_of_pieces(const evaluate::Alignment& alignment, const PairSide& source,
+                                       const PairSide& target);
+
 // A file of Moses' format beside a corpus: "0-0 1-2", source word - target word (text::words_of), a line a
 // pair; a blank line has no links. Lines stay in the file, as the corpus' do.
 class WordLinks {
@@ -27,14 +39,8 @@ class WordLinks {
   // outside their sentences, and unless there are as many lines as pairs.
   WordLinks(const std::filesystem::path& path, const ParallelCorpus& corpus);
 
-  // A side of pair `index` and the pieces that its line was made into.
-  struct Side {
-    std::string_view line;
-    const text::EncodedLine& pieces;
-  };
-  // Every piece of a target word with every piece of the source words it is linked with, ascending by target,
-  // then source. The end symbols have no links.
-  std::vector<PieceLink> of_pieces(int64_t index, const Side& source, const Side& target) const;
+  // Those of pair `index`, by links_of_pieces.
+  std::vector<PieceLink> of_pieces(int64_t index, const PairSide& source, const PairSide& target) const;
 
   // 16 hexadecimal digits that stand for all lines.
   std::string fingerprint() const;
