@@ -35,6 +35,7 @@ Run add_info(CLI::App& program);
 Run add_quantize(CLI::App& program);
 Run add_attend(CLI::App& program);
 Run add_align(CLI::App& program);
+Run add_shortlist(CLI::App& program);
 Run add_plot(CLI::App& program);
 Run add_lab(CLI::App& program);
 

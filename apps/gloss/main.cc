@@ -128,11 +128,17 @@ int run(int argc, char** argv) {
   program.require_subcommand(0, 1);
 
   const std::vector<std::pair<std::string, Run>> commands = {
-      {"train", add_train(program)},   {"translate", add_translate(program)},
-      {"score", add_score(program)},   {"evaluate", add_evaluate(program)},
-      {"info", add_info(program)},     {"quantize", add_quantize(program)},
-      {"attend", add_attend(program)}, {"align", add_align(program)},
-      {"plot", add_plot(program)},     {"lab", add_lab(program)},
+      {"train", add_train(program)},
+      {"translate", add_translate(program)},
+      {"score", add_score(program)},
+      {"evaluate", add_evaluate(program)},
+      {"info", add_info(program)},
+      {"quantize", add_quantize(program)},
+      {"attend", add_attend(program)},
+      {"align", add_align(program)},
+      {"shortlist", add_shortlist(program)},
+      {"plot", add_plot(program)},
+      {"lab", add_lab(program)},
   };
   CLI::App* help = program.add_subcommand("help", "show this, or the help of a command");
   help->add_option("COMMAND", topic);

@@ -27,7 +27,7 @@ expect_empty_names_refused() { # COMMAND...
   done < <("$GLOSS" "$@" --help-all | grep -E '^ +--')
 }
 empty_names=0
-for command in train translate score evaluate info quantize attend align plot; do
+for command in train translate score evaluate info quantize attend align shortlist plot; do
   expect_empty_names_refused $command
 done
 for experiment in $("$GLOSS" lab --help | sed -nE 's/^  ([a-z-]+)  .*/\1/p'); do

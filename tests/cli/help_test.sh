@@ -14,7 +14,7 @@ GLOSS_ISA=ssse3 "$GLOSS" --version | grep -q '^instruction set: ssse3$' || fail 
 diff none.txt help.txt && diff help.txt flag.txt || fail "no arguments, help and --help differ"
 experiments=$("$GLOSS" lab --help | sed -nE 's/^  ([a-z-]+) .*/lab \1/p')
 expect_equal "number of experiments" "$(wc -l <<<"$experiments")" 16
-commands=$(printf '%s\n' train translate score evaluate info attend align plot lab "$experiments")
+commands=$(printf '%s\n' train translate score evaluate info attend align shortlist plot lab "$experiments")
 mkdir texts
 while read -r command; do
   read -ra words <<<"$command"
