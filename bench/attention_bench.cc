@@ -1,5 +1,6 @@
-// Tokens a second through the kernels of self-attention, forward and backward, and one cached step, with a
-// bias by distance (relative positions) and without it. One thread: heads and sentences share nothing.
+// Tokens a second through the kernels of self-attention, forward and backward, and one cached step, over keys
+// and values in float and in bfloat16, with a bias by distance (relative positions) and without it. One
+// thread: heads and sentences share nothing.
 //
 //   attention_bench --lengths FILE [--threads N]
 //
@@ -22,7 +23,7 @@
 namespace gloss::bench {
 namespace {
 
-enum class Pass { forward, backward, both, cached_step };
+enum class Pass { forward, backward, both, cached_step, cached_step_bfloat16 };
 
 struct Heads {
   int64_t count, d_k;
@@ -61,10 +62,13 @@ struct Problem {
       in.bias = {kernels::matrix(bias), longest - 1};
       gradient.dbias = kernels::matrix(dbias);
     }
+    rounded_key = rounded(key);
+    rounded_value = rounded(value);
     // A step in which every sentence has come to its end: its keys and values stand one after another.
     for (int64_t s = 0; s < sentences; ++s) {
       const int64_t row = offsets.begin(s);
       cached_rows.push_back({key.row(row), value.row(row), nullptr, offsets.length(s)});
+      rounded_rows.push_back({rounded_key.row(row), rounded_value.row(row), nullptr, offsets.length(s)});
     }
     step = {{query.data(), sentences, width, width},
             cached_rows,
@@ -75,6 +79,7 @@ struct Problem {
             of.d_k,
             in.scale,
             in.bias};
+    rounded_step = {step.query, rounded_rows, width, width, of.count, of.d_k, of.d_k, in.scale, in.bias};
   }
   Tensor<float> random(gloss::Shape of) {
     const Tensor<float> x(arena, of);
@@ -84,17 +89,24 @@ struct Problem {
     ++seed;
     return x;
   }
+  Tensor<kernels::Bfloat16> rounded(const Tensor<float>& x) {
+    const Tensor<kernels::Bfloat16> kept(arena, x.shape());
+    kernels::store_numbers(x.data(), x.size(), kept.data());
+    return kept;
+  }
   void run(ThreadPool& pool, Pass pass) {
     if (pass == Pass::forward || pass == Pass::both) {
       kernels::attention_forward<float>(pool, in, kernels::matrix(output), statistics.data(), nullptr,
                                         nullptr);
     }
     if (pass == Pass::backward || pass == Pass::both) kernels::attention_backward(pool, in, gradient);
-    if (pass == Pass::cached_step) {
-      kernels::cached_attention<float>(pool, step, {output.data(), sentences, output.cols(), output.cols()});
-    }
+    const kernels::Matrix<float> last{output.data(), sentences, output.cols(), output.cols()};
+    if (pass == Pass::cached_step) kernels::cached_attention(pool, step, last);
+    if (pass == Pass::cached_step_bfloat16) kernels::cached_attention(pool, rounded_step, last);
   }
-  int64_t tokens(Pass pass) const { return pass == Pass::cached_step ? sentences : offsets.total(); }
+  int64_t tokens(Pass pass) const {
+    return pass == Pass::cached_step || pass == Pass::cached_step_bfloat16 ? sentences : offsets.total();
+  }
 
   Offsets offsets;
   int64_t sentences;
@@ -105,6 +117,9 @@ struct Problem {
   kernels::AttentionGradient<float> gradient;
   std::vector<kernels::CachedRows<float>> cached_rows;
   kernels::CachedAttention<float> step;
+  Tensor<kernels::Bfloat16> rounded_key, rounded_value;
+  std::vector<kernels::CachedRows<kernels::Bfloat16>> rounded_rows;
+  kernels::CachedAttention<kernels::Bfloat16> rounded_step;
 };
 
 void run(benchmark::State& state, Problem& problem, int threads, Pass pass) {
@@ -124,7 +139,8 @@ void register_even() {
     for (const Even& even : kEven) {
       for (const auto& [pass, what] : {std::pair{Pass::forward, "forward"},
                                        {Pass::backward, "backward"},
-                                       {Pass::cached_step, "cached_step"}}) {
+                                       {Pass::cached_step, "cached_step"},
+                                       {Pass::cached_step_bfloat16, "cached_step_bfloat16"}}) {
         for (const bool biased : {false, true}) {
           const std::string full =
               name(what, heads) + "/n:" + std::to_string(even.length) + (biased ? "/relative" : "/plain");

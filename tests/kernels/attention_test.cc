@@ -1,10 +1,15 @@
 #include "gloss/kernels/attention.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "gloss/kernels/attention_reference.h"
 #include "support/framed.h"
@@ -349,68 +354,166 @@ TEST(AttentionKernelDropout, DropsTheShareItSaysRowByRow) {
   EXPECT_NEAR(same / static_cast<double>(c.mask.size() - 100), 0.625, 0.01);
 }
 
-template <class T>
-void check_cached(int64_t heads, int64_t d_k, int64_t d_v, bool table, bool biased) {
-  const std::vector<int64_t> counts{1, 0, 16, 17, 33, 5, 130};
-  const auto n = static_cast<int64_t>(counts.size());
-  const auto query = Framed<T>::random(n, heads * d_k, 3, 2, 1),
-             cache = Framed<T>::random(140, heads * (d_k + d_v), 5, 1, 2);
-  std::vector<std::vector<int32_t>> index;
-  std::vector<CachedRows<T>> rows;
-  for (size_t i = 0; i < counts.size(); ++i) index.push_back(tests::random_ids(counts[i], 140, i));
-  for (size_t i = 0; i < counts.size(); ++i) {
-    rows.push_back(
-        {cache.view().data, cache.view().data + heads * d_k, table ? index[i].data() : nullptr, counts[i]});
+// A cached step over rows of one cache, and what it should give.
+struct CachedShape {
+  int64_t heads, d_k, d_v;
+  bool table = false;   // rows are found by indices
+  bool biased = false;  // by distance
+  std::vector<int64_t> counts{1, 0, 16, 17, 33, 5, 130};
+};
+
+template <class Stored>
+Stored not_a_number() {
+  if constexpr (std::is_same_v<Stored, Bfloat16>) {
+    return {0x7fc0};
+  } else {
+    return std::numeric_limits<Stored>::quiet_NaN();
   }
-  const int64_t stride = cache.view().stride;
-  CachedAttention<T> in{query.view(), rows, stride, stride, heads, d_k, d_v, static_cast<T>(0.3), {}};
-  const int64_t zero = 130;
-  const auto bias = Framed<T>::random(heads, zero + 1, 1, 3, 3, 2);
-  if (biased) in.bias = {bias.view(), zero};
-  std::vector<double> want;
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t count = counts[static_cast<size_t>(i)];
-    for (int64_t h = 0; h < heads; ++h) {
-      std::vector<double> q, k, v;
-      for (int64_t c = 0; c < d_k; ++c) q.push_back(static_cast<double>(query.view().row(i)[h * d_k + c]));
-      for (int64_t t = 0; t < count; ++t) {
-        const T* row = cache.view().row(table ? index[static_cast<size_t>(i)][static_cast<size_t>(t)] : t);
-        for (int64_t c = 0; c < d_k; ++c) k.push_back(static_cast<double>(row[h * d_k + c]));
-        for (int64_t c = 0; c < d_v; ++c) v.push_back(static_cast<double>(row[heads * d_k + h * d_v + c]));
+}
+
+// The cache keeps its numbers as they are, or what store_numbers makes of them; what is not its own is NaN.
+template <class Stored>
+struct CachedCase {
+  using T = Widened<Stored>;
+  static constexpr int64_t kCacheRows = 140, kZero = 130;
+
+  explicit CachedCase(const CachedShape& of, uint64_t seed = 1)
+      : shape(of),
+        queries(std::ssize(of.counts)),
+        width(of.heads * (of.d_k + of.d_v)),
+        query(Framed<T>::random(queries, of.heads * of.d_k, 3, 2, seed)),
+        bias(Framed<T>::random(of.heads, kZero + 1, 1, 3, seed + 2, 2)),
+        kept(static_cast<size_t>(kStart + kCacheRows * (width + 1)), not_a_number<Stored>()) {
+    const auto cache = Framed<T>::random(kCacheRows, width, 5, 1, seed + 1);
+    for (int64_t r = 0; r < kCacheRows; ++r) store_numbers(cache.view().row(r), width, row(r));
+    for (const int64_t count : of.counts)
+      index.push_back(tests::random_ids(count, kCacheRows, seed + index.size()));
+    for (size_t i = 0; i < of.counts.size(); ++i)
+      rows.push_back(
+          {row(0), row(0) + of.heads * of.d_k, of.table ? index[i].data() : nullptr, of.counts[i]});
+    in = {query.view(), rows, width + 1, width + 1, of.heads, of.d_k, of.d_v, static_cast<T>(0.3), {}};
+    if (of.biased) in.bias = {bias.view(), kZero};
+  }
+  Stored* row(int64_t r) { return kept.data() + kStart + r * (width + 1); }
+
+  std::vector<double> wanted(std::vector<T> (*numbers)(const Stored*, int64_t)) {
+    std::vector<double> want;
+    for (int64_t i = 0; i < queries; ++i) {
+      const int64_t count = shape.counts[static_cast<size_t>(i)];
+      for (int64_t h = 0; h < shape.heads; ++h) {
+        std::vector<double> q, k, v;
+        for (int64_t c = 0; c < shape.d_k; ++c)
+          q.push_back(static_cast<double>(query.view().row(i)[h * shape.d_k + c]));
+        for (int64_t t = 0; t < count; ++t) {
+          const auto at = static_cast<size_t>(t);
+          const std::vector<T> all = numbers(row(shape.table ? index[static_cast<size_t>(i)][at] : t), width);
+          const auto key = all.begin() + h * shape.d_k,
+                     value = all.begin() + shape.heads * shape.d_k + h * shape.d_v;
+          k.insert(k.end(), key, key + shape.d_k);
+          v.insert(v.end(), value, value + shape.d_v);
+        }
+        const auto r = reference::attention(
+            {{q.data(), 1, shape.d_k, shape.d_k},
+             {k.data(), count, shape.d_k, shape.d_k},
+             {v.data(), count, shape.d_v, shape.d_v},
+             static_cast<double>(in.scale),
+             [](int64_t, int64_t) { return true; },
+             {},
+             [&](int64_t, int64_t j) {
+               const T* distances = bias.view().row(h);
+               return shape.biased ? static_cast<double>(distances[kZero + j - (count - 1)]) : 0;
+             }});
+        want.insert(want.end(), r.output.begin(), r.output.end());
       }
-      const auto r =
-          reference::attention({{q.data(), 1, d_k, d_k},
-                                {k.data(), count, d_k, d_k},
-                                {v.data(), count, d_v, d_v},
-                                static_cast<double>(in.scale),
-                                [](int64_t, int64_t) { return true; },
-                                {},
-                                [&](int64_t, int64_t j) {
-                                  const T* row = bias.view().row(h);
-                                  return biased ? static_cast<double>(row[zero + j - (count - 1)]) : 0;
-                                }});
-      want.insert(want.end(), r.output.begin(), r.output.end());
     }
+    return want;
   }
-  tests::same_everywhere<T>(
-      [&](ThreadPool& pool) {
-        Framed<T> output(n, heads * d_v, 4, 3);
-        cached_attention(pool, in, output.view());
-        EXPECT_TRUE(output.frame_intact());
-        return output.values();
-      },
-      [&](const auto& got) { EXPECT_TRUE(tests::close(got, want, kNear<T>)); });
+  std::vector<T> run(ThreadPool& pool) const {
+    Framed<T> output(queries, shape.heads * shape.d_v, 4, 3);
+    cached_attention(pool, in, output.view());
+    EXPECT_TRUE(output.frame_intact());
+    return output.values();
+  }
+
+  static constexpr int64_t kStart = 5;
+  CachedShape shape;
+  int64_t queries, width;
+  Framed<T> query, bias;
+  std::vector<Stored> kept;
+  std::vector<std::vector<int32_t>> index;
+  std::vector<CachedRows<Stored>> rows;
+  CachedAttention<Stored> in;
+};
+
+template <class T>
+std::vector<T> as_they_are(const T* row, int64_t width) {
+  return {row, row + width};
+}
+std::vector<float> widened(const Bfloat16* row, int64_t width) {
+  std::vector<float> numbers;
+  for (int64_t c = 0; c < width; ++c)
+    numbers.push_back(std::bit_cast<float>(static_cast<uint32_t>(row[c].bits) << 16));
+  return numbers;
+}
+
+// Widths around the sixteen numbers of a step, those of common heads among them.
+std::vector<CachedShape> cached_shapes() {
+  std::vector<CachedShape> shapes;
+  for (const bool table : {false, true}) {
+    for (const int64_t width : tests::kWidths) {
+      shapes.push_back({2, width, 5, table, false});
+      shapes.push_back({3, 7, width, table, false});
+      shapes.push_back({3, width, 5, table, true});
+    }
+    shapes.push_back({2, 32, 32, table, false});
+    shapes.push_back({5, 64, 64, table, true});
+  }
+  return shapes;
 }
 
 TYPED_TEST(AttentionKernel, CachedEqualsTheReference) {
-  for (const bool table : {false, true}) {
-    for (const int64_t width : tests::kWidths) {
-      SCOPED_TRACE(width);
-      check_cached<TypeParam>(2, width, 5, table, false);
-      check_cached<TypeParam>(3, 7, width, table, false);
-      check_cached<TypeParam>(3, width, 5, table, true);
-    }
+  for (const CachedShape& shape : cached_shapes()) {
+    SCOPED_TRACE(fmt::format("{} heads, {} and {}", shape.heads, shape.d_k, shape.d_v));
+    CachedCase<TypeParam> step(shape);
+    const std::vector<double> want = step.wanted(as_they_are<TypeParam>);
+    tests::same_everywhere<TypeParam>(
+        [&](ThreadPool& pool) { return step.run(pool); },
+        [&](const auto& got) { EXPECT_TRUE(tests::close(got, want, kNear<TypeParam>)); });
   }
+}
+
+// Rounded keys and values: the reference over the widened numbers, and the bits of a cache that holds these.
+void check_rounded(const CachedShape& shape, uint64_t seed) {
+  CachedCase<Bfloat16> step(shape, seed);
+  CachedCase<float> whole(shape, seed);
+  const std::vector<float> unrounded = whole.kept;
+  for (int64_t r = 0; r < step.kCacheRows; ++r)
+    std::ranges::copy(widened(step.row(r), step.width), whole.row(r));
+  EXPECT_FALSE(tests::same_bits(whole.kept, unrounded));  // it does round
+  const std::vector<double> want = step.wanted(widened);
+  tests::same_everywhere<float>([&](ThreadPool& pool) { return step.run(pool); },
+                                [&](const std::vector<float>& got) {
+                                  EXPECT_TRUE(tests::close(got, want, kNear<float>));
+                                  ThreadPool one(1);
+                                  EXPECT_TRUE(tests::same_bits(got, whole.run(one)));
+                                });
+}
+
+TEST(CachedBfloat16, EqualsTheReferenceThatRounds) {
+  for (const CachedShape& shape : cached_shapes()) {
+    SCOPED_TRACE(fmt::format("{} heads, {} and {}", shape.heads, shape.d_k, shape.d_v));
+    check_rounded(shape, 1);
+  }
+}
+
+RC_GTEST_PROP(CachedBfloat16Property, AnyShapeEqualsTheReferenceThatRounds, (uint64_t seed)) {
+  CachedShape shape{*rc::gen::inRange<int64_t>(1, 6),  *rc::gen::inRange<int64_t>(1, 70),
+                    *rc::gen::inRange<int64_t>(1, 70), *rc::gen::arbitrary<bool>(),
+                    *rc::gen::arbitrary<bool>(),       {}};
+  shape.counts = *rc::gen::container<std::vector<int64_t>>(rc::gen::inRange<int64_t>(0, 131));
+  if (shape.counts.size() > 20) shape.counts.resize(20);
+  check_rounded(shape, seed % 1000);
+  RC_ASSERT(!::testing::Test::HasFailure());
 }
 
 }  // namespace

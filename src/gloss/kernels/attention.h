@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gloss/base/thread_pool.h"
+#include "gloss/kernels/bfloat16.h"
 #include "gloss/kernels/dropout.h"
 #include "gloss/kernels/matrix.h"
 #include "gloss/tensor/ragged.h"
@@ -63,25 +64,27 @@ struct AttentionGradient {
 template <class T>
 void attention_backward(ThreadPool& pool, const Attention<T>& in, const AttentionGradient<T>& gradient);
 
-// One decoding step: every query row looks at rows of a cache through a table of indices.
-template <class T>
+// One decoding step: every query row looks at rows of a cache through a table of indices. The cache keeps its
+// numbers as `Stored`: as they are computed, or rounded (bfloat16.h) and widened where they are read.
+template <class Stored>
 struct CachedRows {
-  const T* key = nullptr;  // row r of the keys begins at key + r * key_stride
-  const T* value = nullptr;
+  const Stored* key = nullptr;  // row r of the keys begins at key + r * key_stride
+  const Stored* value = nullptr;
   const int32_t* index = nullptr;  // which rows, oldest first; null: 0, 1, 2, ...
   int64_t count = 0;
 };
-template <class T>
+template <class Stored>
 struct CachedAttention {
-  Matrix<const T> query;                // [rows, heads * d_k]
-  std::span<const CachedRows<T>> rows;  // what each query row looks at
+  using T = Widened<Stored>;
+  Matrix<const T> query;                     // [rows, heads * d_k]
+  std::span<const CachedRows<Stored>> rows;  // what each query row looks at
   int64_t key_stride = 0, value_stride = 0;
   int64_t heads = 1, d_k = 0, d_v = 0;
   T scale = 1;
   DistanceBias<T> bias;  // a query stands at the last of its rows
 };
-// output [rows, heads * d_v]
-template <class T>
-void cached_attention(ThreadPool& pool, const CachedAttention<T>& in, Matrix<T> output);
+// output [rows, heads * d_v]. The same bits as from a cache that keeps the widened numbers as they are.
+template <class Stored>
+void cached_attention(ThreadPool& pool, const CachedAttention<Stored>& in, Matrix<Widened<Stored>> output);
 
 }  // namespace gloss::kernels

@@ -5,28 +5,29 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "gloss/kernels/attention.h"
+#include "gloss/kernels/bfloat16-inl.h"
 #include "gloss/kernels/dispatch.h"
 #include "gloss/kernels/scratch.h"
-#include "gloss/kernels/wide-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
 // Row t of a hypothesis' keys or values.
-template <class T>
-HWY_INLINE const T* row_of(const T* rows, int64_t stride, const CachedRows<T>& of, int64_t t) {
+template <class Stored>
+HWY_INLINE const Stored* row_of(const Stored* rows, int64_t stride, const CachedRows<Stored>& of, int64_t t) {
   return rows + (of.index ? of.index[t] : t) * stride;
 }
 
 // scores[h * stride + i] = q_h k_{t+i,h} for sixteen keys; those that are missing repeat the last one, so
 // that nothing branches. kChunks sixteens make up d_k; 0: as many as it takes.
-template <int kChunks, class T>
-HWY_INLINE void score_keys(const CachedAttention<T>& in, const CachedRows<T>& rows, const T* query, int64_t t,
-                           T* scores, int64_t stride) {
-  const T* keys[kWide];
+template <int kChunks, class Stored, class T>
+HWY_INLINE void score_keys(const CachedAttention<Stored>& in, const CachedRows<Stored>& rows, const T* query,
+                           int64_t t, T* scores, int64_t stride) {
+  const Stored* keys[kWide];
   for (int64_t i = 0; i < kWide; ++i)
     keys[i] = row_of(rows.key, in.key_stride, rows, std::min(t + i, rows.count - 1));
   for (int64_t h = 0; h < in.heads; ++h) {
@@ -37,14 +38,14 @@ HWY_INLINE void score_keys(const CachedAttention<T>& in, const CachedRows<T>& ro
       for (int c = 0; c < kChunks; ++c) chunks[c] = load(q + c * kWide);
 #pragma GCC unroll 16
       for (int i = 0; i < kWide; ++i) {
-        const T* k = keys[i] + h * in.d_k;
+        const Stored* k = keys[i] + h * in.d_k;
         dots[i] = zero<T>();
 #pragma GCC unroll 4
         for (int c = 0; c < kChunks; ++c) dots[i] = mul_add(chunks[c], load(k + c * kWide), dots[i]);
       }
     } else {
       for (int i = 0; i < kWide; ++i) {
-        const T* k = keys[i] + h * in.d_k;
+        const Stored* k = keys[i] + h * in.d_k;
         dots[i] = zero<T>();
         for (int64_t c = 0; c < in.d_k; c += kWide)
           dots[i] = mul_add(load_chunk(q + c, in.d_k - c), load_chunk(k + c, in.d_k - c), dots[i]);
@@ -56,8 +57,8 @@ HWY_INLINE void score_keys(const CachedAttention<T>& in, const CachedRows<T>& ro
 
 // out = sum_t w[t] value_t, `chunks` sixteens from column c on, each scaled by its head's inverse. Many at
 // once, because each is one long chain of additions.
-template <int kChunks, class T>
-HWY_INLINE void mix_chunks(const CachedAttention<T>& in, const CachedRows<T>& rows, int64_t c,
+template <int kChunks, class Stored, class T>
+HWY_INLINE void mix_chunks(const CachedAttention<Stored>& in, const CachedRows<Stored>& rows, int64_t c,
                            const T* weights, int64_t stride, const T* inverse, T* out) {
   Wide<T> mixed[kChunks];
   const T* w[kChunks];
@@ -66,7 +67,7 @@ HWY_INLINE void mix_chunks(const CachedAttention<T>& in, const CachedRows<T>& ro
     w[i] = weights + (c + i * kWide) / in.d_v * stride;
   }
   for (int64_t t = 0; t < rows.count; ++t) {
-    const T* value = row_of(rows.value, in.value_stride, rows, t) + c;
+    const Stored* value = row_of(rows.value, in.value_stride, rows, t) + c;
     for (int i = 0; i < kChunks; ++i) mixed[i] = mul_add(set(w[i][t]), load(value + i * kWide), mixed[i]);
   }
   for (int i = 0; i < kChunks; ++i)
@@ -74,14 +75,14 @@ HWY_INLINE void mix_chunks(const CachedAttention<T>& in, const CachedRows<T>& ro
 }
 
 // The same for a head whose width is no multiple of sixteen.
-template <class T>
-HWY_INLINE void mix_head(const CachedAttention<T>& in, const CachedRows<T>& rows, int64_t h, const T* w,
-                         T inverse, T* out) {
+template <class Stored, class T>
+HWY_INLINE void mix_head(const CachedAttention<Stored>& in, const CachedRows<Stored>& rows, int64_t h,
+                         const T* w, T inverse, T* out) {
   for (int64_t c = 0; c < in.d_v; c += kWide) {
     const int64_t width = in.d_v - c, column = h * in.d_v + c;
     Wide<T> mixed = zero<T>();
     for (int64_t t = 0; t < rows.count; ++t) {
-      const T* value = row_of(rows.value, in.value_stride, rows, t) + column;
+      const Stored* value = row_of(rows.value, in.value_stride, rows, t) + column;
       mixed = mul_add(set(w[t]), load_chunk(value, width), mixed);
     }
     store_chunk(mixed * set(inverse), out + column, width);
@@ -105,10 +106,11 @@ HWY_INLINE T normalise(T* w, int64_t n) {
   return T{1} / sum(total);
 }
 
-template <class T>
-void attend_row(const CachedAttention<T>& in, int64_t i, T* out) {
+template <class Stored>
+void attend_row(const CachedAttention<Stored>& in, int64_t i, Widened<Stored>* out) {
+  using T = Widened<Stored>;
   const T* query = in.query.row(i);
-  const CachedRows<T>& rows = in.rows[static_cast<size_t>(i)];
+  const CachedRows<Stored>& rows = in.rows[static_cast<size_t>(i)];
   const int64_t n = rows.count, stride = (n + kWide - 1) / kWide * kWide, width = in.heads * in.d_v;
   if (n == 0) {
     std::fill_n(out, width, T{0});
@@ -149,6 +151,7 @@ void attend_row(const CachedAttention<T>& in, int64_t i, T* out) {
 }
 
 GLOSS_KERNEL(attend_row);
+constexpr auto& attend_row_bfloat16 = attend_row<Bfloat16>;
 
 }  // namespace
 }  // namespace gloss::kernels::HWY_NAMESPACE
@@ -158,19 +161,29 @@ HWY_AFTER_NAMESPACE();
 namespace gloss::kernels {
 namespace {
 GLOSS_EXPORT(attend_row);
+HWY_EXPORT(attend_row_bfloat16);
+
+// The form of attend_row on this CPU.
+template <class Stored>
+auto attend_row_for() {
+  if constexpr (std::is_same_v<Stored, Bfloat16>) {
+    return &HWY_DYNAMIC_DISPATCH(attend_row_bfloat16);
+  } else {
+    return GLOSS_CALL(attend_row, Stored);
+  }
+}
 }  // namespace
 
-template <class T>
-void cached_attention(ThreadPool& pool, const CachedAttention<T>& in, Matrix<T> output) {
+template <class Stored>
+void cached_attention(ThreadPool& pool, const CachedAttention<Stored>& in, Matrix<Widened<Stored>> output) {
   pool.parallel_ranges(in.query.rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      GLOSS_CALL(attend_row, T)(in, i, output.row(i));
-    }
+    for (int64_t i = begin; i < end; ++i) attend_row_for<Stored>()(in, i, output.row(i));
   });
 }
 
 template void cached_attention(ThreadPool&, const CachedAttention<float>&, Matrix<float>);
 template void cached_attention(ThreadPool&, const CachedAttention<double>&, Matrix<double>);
+template void cached_attention(ThreadPool&, const CachedAttention<Bfloat16>&, Matrix<float>);
 
 }  // namespace gloss::kernels
 #endif  // HWY_ONCE
