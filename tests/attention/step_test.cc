@@ -1,7 +1,12 @@
-// One token at a time through the cache against whole sequences at once.
+// One token at a time through the cache against whole sequences at once; keys and values as they are made,
+// and rounded to bfloat16.
+#include <bit>
 #include <map>
+#include <type_traits>
 
 #include "attention/support.h"
+#include "gloss/attention/mask.h"
+#include "gloss/nn/linear.h"
 #include "support/isas.h"
 
 namespace gloss::attention {
@@ -34,6 +39,7 @@ struct Sentence {
   std::vector<std::vector<Tensor<float>>> hypotheses{{}};
 };
 
+template <class Stored>
 struct Decoder {
   Decoder(const MultiHeadShape& shape, int threads)
       : context(threads),
@@ -79,7 +85,8 @@ struct Decoder {
     return {a, cross.attention.memory_step(tape, x, cache, 1).value()};
   }
 
-  // The same from whole histories, without the cache.
+  // The same from whole histories, without the cache: what training computes where nothing is rounded, and to
+  // the bit what rounds where the cache does.
   void expect_equal(const std::vector<int>& slots, const std::pair<Tensor<float>, Tensor<float>>& got) {
     int64_t row = 0;
     for (const int slot : slots) {
@@ -87,12 +94,18 @@ struct Decoder {
       for (const auto& history : s.hypotheses) {
         Tape<float> tape(context);
         const auto n = static_cast<int64_t>(history.size());
-        const Ragged<Var<float>> x{Var<float>(stack(context.arena, history)), lengths({n})};
-        const Tensor<float> whole = self.attention(tape, x, Mask{Causal::yes, {}}).output.value();
-        expect_near(got.first.row(row), whole.row(n - 1));
-        const Tensor<float> looked =
-            cross.attention(tape, x, {Var<float>(s.memory), lengths({s.memory.rows()})}).output.value();
-        expect_near(got.second.row(row), looked.row(n - 1));
+        const Ragged<Var<float>> x{Var<float>(stack(context.arena, history)), lengths({n})},
+            memory{Var<float>(s.memory), lengths({s.memory.rows()})};
+        if constexpr (std::is_same_v<Stored, float>) {
+          expect_near(got.first.row(row),
+                      self.attention(tape, x, Mask{Causal::yes, {}}).output.value().row(n - 1));
+          expect_near(got.second.row(row), cross.attention(tape, x, memory).output.value().row(n - 1));
+        }
+        const auto expect_bits = [&](const Tensor<float>& step, const Var<float>& whole) {
+          EXPECT_TRUE(same_bits(step.slice_rows(row, 1), whole.value().slice_rows(n - 1, 1)));
+        };
+        expect_bits(got.first, self.attention.self_whole<Stored>(tape, x));
+        expect_bits(got.second, cross.attention.memory_whole<Stored>(tape, x, memory));
         EXPECT_EQ(cache.positions()[static_cast<size_t>(row)], n - 1);
         ++row;
       }
@@ -102,7 +115,7 @@ struct Decoder {
 
   Context context;
   Module<float> self, cross;
-  KvCache<float> cache;
+  KvCache<Stored> cache;
   std::map<int, Sentence> sentences;
   uint64_t seed = 1000;
 };
@@ -113,10 +126,15 @@ const std::vector<MultiHeadShape> kShapes{
     {.d_model = kModel, .heads = 1, .d_k = 33, .d_v = 1, .bias = false},
 };
 
-TEST(CachedSteps, EqualWholeSequences) {
+template <class Stored>
+class CachedSteps : public ::testing::Test {};
+using StoredNumbers = ::testing::Types<float, kernels::Bfloat16>;
+TYPED_TEST_SUITE(CachedSteps, StoredNumbers);
+
+TYPED_TEST(CachedSteps, EqualWholeSequences) {
   tests::on_every_isa([](kernels::Isa) {
     for (const MultiHeadShape& shape : kShapes) {
-      Decoder decoder(shape, 2);
+      Decoder<TypeParam> decoder(shape, 2);
       decoder.open(0, 7, 1);
       for (int step = 0; step < 40; ++step) {  // past the first capacity, twice
         const auto got = decoder.step({{0, {0}}});
@@ -127,9 +145,9 @@ TEST(CachedSteps, EqualWholeSequences) {
   });
 }
 
-TEST(CachedSteps, FollowBeamsThroughReordersAndSlotsThatComeAndGo) {
+TYPED_TEST(CachedSteps, FollowBeamsThroughReordersAndSlotsThatComeAndGo) {
   for (const MultiHeadShape& shape : kShapes) {
-    Decoder decoder(shape, 2);
+    Decoder<TypeParam> decoder(shape, 2);
     const RandomKey key(3);
     uint64_t draws = 0;
     const auto below = [&](size_t n) { return static_cast<int>(key.below(draws++, n)); };
@@ -160,8 +178,8 @@ TEST(CachedSteps, FollowBeamsThroughReordersAndSlotsThatComeAndGo) {
 }
 
 // The same hypothesis alone and in company, with another number of threads: the same bits.
-TEST(CachedSteps, DoNotDependOnCompany) {
-  Decoder alone(kShapes[0], 1), together(kShapes[0], 3);
+TYPED_TEST(CachedSteps, DoNotDependOnCompany) {
+  Decoder<TypeParam> alone(kShapes[0], 1), together(kShapes[0], 3);
   alone.open(0, 6, 1);
   together.open(4, 9, 2);
   together.open(0, 6, 1);
@@ -175,10 +193,57 @@ TEST(CachedSteps, DoNotDependOnCompany) {
   }
 }
 
-// Payload: N x 4 x (2 d x rows + 2 m d x batch) bytes, with one row a sentence at the first token and `beam`
-// at each one after it. The arena counts what it is asked for, payload and spare capacity. A whole search is
-// looked at in tests/decode/cache_memory_test.cc.
-TEST(KvCacheSize, IsTheFormulaToTheByteAndTheArenaConfirmsIt) {
+// Attention that rounds, put together from public parts: training's own layer whose keys and values are
+// rounded where they are projected.
+TEST(RoundedSteps, AreAttentionOverRoundedKeysAndValues) {
+  for (const MultiHeadShape& shape : kShapes) {
+    Context context(1);
+    const Module<float> self(context, shape, Stacking::query_key_value);
+    const Ragged<Var<float>> x{Var<float>(random_tensor<float>(context.arena, {25, kModel}, 1)),
+                               lengths({7, 1, 17})};
+    Tape<float> tape(context);
+    const Request all{.tensors = true};
+    const auto whole = self.attention(tape, x, Mask{Causal::yes, {}}, 0, all);
+    const MultiHeadShape& s = self.attention.shape();
+    std::vector<Var<float>> projected;
+    for (const auto& [name, numbers] : whole.tensors) {
+      if (name == "concat") continue;
+      projected.emplace_back(numbers);
+      if (name == "q") continue;
+      for (float& number : numbers.values()) {
+        kernels::Bfloat16 kept;
+        kernels::store_numbers(&number, 1, &kept);
+        number = std::bit_cast<float>(static_cast<uint32_t>(kept.bits) << 16);
+      }
+    }
+    const auto looked = scaled_dot_product_attention(
+        tape, {projected.at(0), 0}, x.offsets, {projected.at(1), 0}, {projected.at(2), 0}, x.offsets,
+        {s.heads, s.d_k, s.d_v}, visible_keys(Mask{Causal::yes, {}}, x.offsets, x.offsets));
+    const auto named = [&](const std::string& name) {
+      Tensor<float> found;
+      self.parameters.each_part([&](const std::string& part, const Tensor<float>& value) {
+        if (part == name) found = value;
+      });
+      return found ? Var<float>(found) : Var<float>();
+    };
+    const Var<float> want = nn::linear(tape, looked.output, named("out_proj.weight"), named("out_proj.bias"));
+    const Tensor<float> got = self.attention.self_whole<kernels::Bfloat16>(tape, x).value();
+    EXPECT_TRUE(tests::close(got, want.value(), 1e-5));
+    EXPECT_FALSE(tests::close(got, whole.output.value(), 1e-5));  // it does round
+    EXPECT_TRUE(tests::close(got, whole.output.value(), 2e-2));
+    EXPECT_TRUE(tests::close(self.attention.self_whole<float>(tape, x).value(), whole.output.value(), 1e-5));
+  }
+}
+
+// Payload: N x 4 (2 in bfloat16) x (2 d x rows + 2 m d x batch) bytes, with one row a sentence at the first
+// token and `beam` at each one after it. The arena counts what it is asked for, payload and spare capacity. A
+// whole search is looked at in tests/decode/cache_memory_test.cc.
+template <class Stored>
+class KvCacheBytes : public ::testing::Test {};
+TYPED_TEST_SUITE(KvCacheBytes, StoredNumbers);
+
+TYPED_TEST(KvCacheBytes, AreTheFormulaToTheByteAndTheArenaConfirmsIt) {
+  constexpr int64_t element = std::is_same_v<TypeParam, float> ? 4 : 2;
   const int64_t layers = 3, d = 64, batch = 4, beam = 5, n = 50, m = 23, rows_a_slot = 1 + (n - 1) * beam;
   Context context;
   const auto rows = random_tensor<float>(context.arena, {m, 2 * d}, 1),
@@ -186,7 +251,7 @@ TEST(KvCacheSize, IsTheFormulaToTheByteAndTheArenaConfirmsIt) {
   const size_t before = context.arena.counters().bytes_requested;
   const auto held = [&] { return static_cast<int64_t>(context.arena.counters().bytes_requested - before); };
   {
-    KvCache<float> cache(context.arena, layers, {d, d}, {d, d});
+    KvCache<TypeParam> cache(context.arena, layers, {d, d}, {d, d});
     for (int slot = 0; slot < batch; ++slot) {
       cache.open(slot);
       for (int64_t layer = 0; layer < layers; ++layer) cache.set_memory(slot, layer, rows.data(), m);
@@ -200,15 +265,15 @@ TEST(KvCacheSize, IsTheFormulaToTheByteAndTheArenaConfirmsIt) {
       const auto made = step.slice_rows(0, static_cast<int64_t>(extensions.size()));
       for (int64_t layer = 0; layer < layers; ++layer) cache.append(layer, kernels::matrix(made));
     }
-    const KvCache<float>::Size size = cache.size();
-    EXPECT_EQ(size.self_bytes, layers * 4 * 2 * d * batch * rows_a_slot);
-    EXPECT_EQ(size.memory_bytes, layers * 4 * 2 * m * d * batch);
-    EXPECT_EQ(size.spare_bytes, layers * 4 * 2 * d * batch * (256 - rows_a_slot));
+    const KvCacheSize size = cache.size();
+    EXPECT_EQ(size.self_bytes, layers * element * 2 * d * batch * rows_a_slot);
+    EXPECT_EQ(size.memory_bytes, layers * element * 2 * m * d * batch);
+    EXPECT_EQ(size.spare_bytes, layers * element * 2 * d * batch * (256 - rows_a_slot));
     EXPECT_EQ(size.table_bytes, n * beam * batch * 4);
     EXPECT_EQ(held(), size.self_bytes + size.memory_bytes + size.spare_bytes);
     cache.close(2);
-    EXPECT_EQ(cache.size().memory_bytes, layers * 4 * 2 * m * d * (batch - 1));
-    EXPECT_EQ(cache.size().self_bytes, layers * 4 * 2 * d * (batch - 1) * rows_a_slot);
+    EXPECT_EQ(cache.size().memory_bytes, layers * element * 2 * m * d * (batch - 1));
+    EXPECT_EQ(cache.size().self_bytes, layers * element * 2 * d * (batch - 1) * rows_a_slot);
     EXPECT_EQ(held(), (size.self_bytes + size.memory_bytes + size.spare_bytes) / batch * (batch - 1));
   }
   EXPECT_EQ(held(), 0);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@ models::TransformerConfig small_config() {
 
 // A decoder that looks at its arena before each call that could change the cache: between two calls nothing
 // lives there but the cache.
+template <class Stored>
 class Watched final : public models::DecoderState {
  public:
   Watched(const models::TransformerModel& model, Context& context)
@@ -51,8 +53,8 @@ class Watched final : public models::DecoderState {
   Tensor<float> logits(const Tensor<float>& states) override { return inner_.logits(states); }
   int64_t requested() const { return static_cast<int64_t>(arena_.counters().bytes_requested); }
 
-  int64_t peak = 0;                         // bytes that the cache had asked for, at most
-  attention::KvCache<float>::Size at_peak;  // what it said of itself then
+  int64_t peak = 0;                // bytes that the cache had asked for, at most
+  attention::KvCacheSize at_peak;  // what it said of itself then
   int64_t advances = 0;
 
  private:
@@ -64,20 +66,21 @@ class Watched final : public models::DecoderState {
     at_peak = size;
   }
 
-  models::TransformerDecoder inner_;
+  models::TransformerDecoder<Stored> inner_;
   Arena& arena_;
 };
 
 struct Taken {
   int64_t peak = 0;
-  attention::KvCache<float>::Size at_peak;
+  attention::KvCacheSize at_peak;
 };
 
 // Translates `batch` sentences of m tokens at a time, whose hypotheses all read n tokens: n - 1 and the start
 // symbol; the end symbol behind them is forced and not read.
+template <class Stored>
 Taken run(const models::TransformerModel& model, const models::CacheUse& use) {
   Context context(2);
-  Watched state(model, context);
+  Watched<Stored> state(model, context);
   Tokens sources;
   sources.rows = tests::random_ids(use.batch * use.source_length, kVocabulary - 1, 3);
   sources.offsets =
@@ -94,28 +97,43 @@ Taken run(const models::TransformerModel& model, const models::CacheUse& use) {
   return {state.peak, state.at_peak};
 }
 
+template <class Stored>
 class CacheMemoryOfASearch : public ::testing::Test {
  protected:
   CacheMemoryOfASearch() : model_(small_config(), arena_) { model_.initialise(1); }
+  static Taken run(const models::TransformerModel& model, const models::CacheUse& use) {
+    return decode::run<Stored>(model, use);
+  }
+  models::CacheMemory said(const models::CacheUse& use) const {
+    return models::cache_memory(
+        model_.cache_cost(kElement == 2 ? models::CachePrecision::bfloat16 : models::CachePrecision::float32),
+        use);
+  }
+  static constexpr int64_t kElement = std::is_same_v<Stored, kernels::Bfloat16> ? 2 : 4;
   Arena arena_;
   models::TransformerModel model_;
 };
 
+using StoredNumbers = ::testing::Types<float, kernels::Bfloat16>;
+TYPED_TEST_SUITE(CacheMemoryOfASearch, StoredNumbers);
+
 // Where the room of a slot is used up, what was asked for is the payload: the formula to the byte.
-TEST_F(CacheMemoryOfASearch, IsThePayloadToTheByte) {
+TYPED_TEST(CacheMemoryOfASearch, IsThePayloadToTheByte) {
   const int64_t m = 7, batch = 4;
   for (const int64_t n : {16, 32, 64}) {  // one row a token
-    const int64_t formula = kLayers * 4 * (2 * n * kModel * batch * 1 + 2 * m * kModel * batch);
-    EXPECT_EQ(run(model_, {m, n, batch, 1}).peak, formula);
-    EXPECT_EQ(models::cache_memory(model_.cache_cost(), {m, n, batch, 1}).payload_bytes, formula);
+    const int64_t formula = kLayers * this->kElement * (2 * n * kModel * batch * 1 + 2 * m * kModel * batch);
+    EXPECT_EQ(this->run(this->model_, {m, n, batch, 1}).peak, formula);
+    EXPECT_EQ(this->said({m, n, batch, 1}).payload_bytes, formula);
   }
   // 1 + (n - 1) beam rows: 16 of 16, 64 of 64 and 256 of 256.
   constexpr std::pair<int64_t, int64_t> kFull[] = {{6, 3}, {22, 3}, {52, 5}};
   for (const auto& [n, beam] : kFull) {
-    const int64_t formula = kLayers * 4 * (2 * n * kModel * batch * beam + 2 * m * kModel * batch);
-    const int64_t shared = kLayers * 4 * 2 * kModel * batch * (beam - 1);
-    EXPECT_EQ(run(model_, {m, n, batch, beam}).peak, formula - shared) << n << " tokens, beam " << beam;
-    const auto said = models::cache_memory(model_.cache_cost(), {m, n, batch, beam});
+    const int64_t formula =
+        kLayers * this->kElement * (2 * n * kModel * batch * beam + 2 * m * kModel * batch);
+    const int64_t shared = kLayers * this->kElement * 2 * kModel * batch * (beam - 1);
+    EXPECT_EQ(this->run(this->model_, {m, n, batch, beam}).peak, formula - shared)
+        << n << " tokens, beam " << beam;
+    const auto said = this->said({m, n, batch, beam});
     EXPECT_EQ(said.payload_bytes, formula);
     EXPECT_EQ(said.shared_bytes, shared);
     EXPECT_EQ(said.spare_bytes, 0);
@@ -123,11 +141,11 @@ TEST_F(CacheMemoryOfASearch, IsThePayloadToTheByte) {
 }
 
 // Anywhere else: payload, spare capacity and tables each by themselves.
-TEST_F(CacheMemoryOfASearch, IsForetoldPartByPart) {
+TYPED_TEST(CacheMemoryOfASearch, IsForetoldPartByPart) {
   for (const auto& use : {models::CacheUse{5, 1, 2, 1}, models::CacheUse{1, 2, 3, 4},
                           models::CacheUse{9, 20, 3, 5}, models::CacheUse{3, 41, 1, 2}}) {
-    const Taken found = run(model_, use);
-    const auto said = models::cache_memory(model_.cache_cost(), use);
+    const Taken found = this->run(this->model_, use);
+    const auto said = this->said(use);
     EXPECT_EQ(found.peak, said.payload_bytes - said.shared_bytes + said.spare_bytes);
     EXPECT_EQ(found.at_peak.self_bytes, said.self_bytes - said.shared_bytes);
     EXPECT_EQ(found.at_peak.memory_bytes, said.memory_bytes);

@@ -99,8 +99,10 @@ TEST_F(Packed, ComputesTheSameOnEveryInstructionSet) {
         EXPECT_TRUE(same_bits(std::span<const float>(maps[i].weights.values()),
                               std::span<const float>(expected[i].weights.values())));
       }
-      expect_cache_changes_nothing(*packed, context_, tests::random_sequences({12, 5}, 1, 65, kEnd, 3), 60,
-                                   2e-5F);
+      const Tokens source = tests::random_sequences({12, 5}, 1, 65, kEnd, 3);
+      expect_cache_changes_nothing(*packed, context_, source, 60, 2e-5F);
+      if (packed->type() != kRnnSearchType)  // to the bit, since numbers that differ could round apart
+        expect_cache_changes_nothing(*packed, context_, source, 60, 0, CachePrecision::bfloat16);
     });
   }
 }

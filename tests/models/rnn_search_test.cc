@@ -178,6 +178,16 @@ TEST(RnnSearch, ABeamThatSplitsAndMergesKeepsItsStates) {
   }
 }
 
+TEST(RnnSearch, RefusesACacheThatRounds) {
+  Context context(1);
+  RnnSearchModel model(small_config(), context.arena);
+  EXPECT_NO_THROW(model.require_cache(CachePrecision::float32));
+  EXPECT_THROW(model.require_cache(CachePrecision::bfloat16), UsageError);
+  EXPECT_THROW(model.cache_cost(CachePrecision::bfloat16), UsageError);
+  for (const Caching caching : {Caching::on, Caching::off})
+    EXPECT_THROW(model.decoder_state(context, caching, CachePrecision::bfloat16), UsageError);
+}
+
 TEST(RnnSearch, AFutureTokenChangesNothingBeforeIt) {
   Context context(1);
   RnnSearch<float> network(small_config(), context.arena);

@@ -14,9 +14,10 @@ namespace gloss::models {
 // hypotheses of the first go on from any of those before. With the cache and without it the outputs of each
 // step are the same to `tolerance`. Tokens are from 1 to `tokens`.
 inline void expect_cache_changes_nothing(const Model& model, Context& context, const Tokens& source,
-                                         int32_t tokens, float tolerance) {
-  const auto cached = model.decoder_state(context, Caching::on),
-             whole = model.decoder_state(context, Caching::off);
+                                         int32_t tokens, float tolerance,
+                                         CachePrecision precision = CachePrecision::float32) {
+  const auto cached = model.decoder_state(context, Caching::on, precision),
+             whole = model.decoder_state(context, Caching::off, precision);
   const std::vector<int> slots{0, 1};
   cached->add(slots, source);
   whole->add(slots, source);

@@ -7,19 +7,19 @@
 
 namespace gloss::attention {
 
-template <class T>
-KvCache<T>::KvCache(Arena& arena, int64_t layers, Widths self, Widths memory)
+template <class Stored>
+KvCache<Stored>::KvCache(Arena& arena, int64_t layers, Widths self, Widths memory)
     : arena_(arena), layers_(layers), self_(self), memory_(memory) {}
 
-template <class T>
-typename KvCache<T>::Slot& KvCache<T>::at(int slot) {
+template <class Stored>
+typename KvCache<Stored>::Slot& KvCache<Stored>::at(int slot) {
   require(slot >= 0 && static_cast<size_t>(slot) < slots_.size() && slots_[static_cast<size_t>(slot)].open,
           "slot {} of the key/value cache is not open", slot);
   return slots_[static_cast<size_t>(slot)];
 }
 
-template <class T>
-void KvCache<T>::open(int slot) {
+template <class Stored>
+void KvCache<Stored>::open(int slot) {
   require(slot >= 0, "slot {} of the key/value cache: a slot is a number from 0 up", slot);
   if (static_cast<size_t>(slot) >= slots_.size()) slots_.resize(static_cast<size_t>(slot) + 1);
   Slot& s = slots_[static_cast<size_t>(slot)];
@@ -34,39 +34,39 @@ void KvCache<T>::open(int slot) {
   s.ancestors[0].clear();
 }
 
-template <class T>
-void KvCache<T>::close(int slot) {
+template <class Stored>
+void KvCache<Stored>::close(int slot) {
   Slot& s = at(slot);
   s.open = false;
   s.self.clear();
   s.memory.clear();
 }
 
-template <class T>
-void KvCache<T>::set_memory(int slot, int64_t layer, const T* rows, int64_t count) {
-  const Tensor<T> copy(arena_, {count, memory_.row()});
-  std::copy_n(rows, copy.size(), copy.data());
-  at(slot).memory[static_cast<size_t>(layer)] = copy;
+template <class Stored>
+void KvCache<Stored>::set_memory(int slot, int64_t layer, const T* rows, int64_t count) {
+  const Tensor<Stored> kept(arena_, {count, memory_.row()});
+  kernels::store_numbers(rows, kept.size(), kept.data());
+  at(slot).memory[static_cast<size_t>(layer)] = kept;
 }
 
-template <class T>
-int64_t KvCache<T>::grown(int64_t capacity, int64_t rows) {
+template <class Stored>
+int64_t KvCache<Stored>::grown(int64_t capacity, int64_t rows) {
   return rows <= capacity ? capacity : std::max(rows, std::max<int64_t>(16, 2 * capacity));
 }
 
-template <class T>
-void KvCache<T>::grow(Slot& slot, int64_t rows) {
+template <class Stored>
+void KvCache<Stored>::grow(Slot& slot, int64_t rows) {
   if (rows <= slot.capacity) return;
   slot.capacity = grown(slot.capacity, rows);
-  for (Tensor<T>& layer : slot.self) {
-    const Tensor<T> larger(arena_, {slot.capacity, self_.row()});
+  for (Tensor<Stored>& layer : slot.self) {
+    const Tensor<Stored> larger(arena_, {slot.capacity, self_.row()});
     if (slot.used > 0) std::copy_n(layer.data(), slot.used * self_.row(), larger.data());
     layer = larger;
   }
 }
 
-template <class T>
-void KvCache<T>::begin_step(std::span<const Extension> rows) {
+template <class Stored>
+void KvCache<Stored>::begin_step(std::span<const Extension> rows) {
   step_.assign(rows.begin(), rows.end());
   ++steps_;
   positions_.clear();
@@ -94,8 +94,8 @@ void KvCache<T>::begin_step(std::span<const Extension> rows) {
   rows_projected_ += static_cast<int64_t>(rows.size());
 }
 
-template <class T>
-void KvCache<T>::append(int64_t layer, kernels::Matrix<const T> rows) {
+template <class Stored>
+void KvCache<Stored>::append(int64_t layer, kernels::Matrix<const T> rows) {
   require(rows.rows == static_cast<int64_t>(step_.size()) && rows.cols == self_.row(),
           "the key/value cache got {} rows of {} numbers for a step of {} rows of {}", rows.rows, rows.cols,
           step_.size(), self_.row());
@@ -103,18 +103,18 @@ void KvCache<T>::append(int64_t layer, kernels::Matrix<const T> rows) {
     Slot& slot = at(step_[i].slot);
     for (size_t r = 0; r < slot.live; ++r, ++i) {
       const int64_t row = slot.used - static_cast<int64_t>(slot.live) + static_cast<int64_t>(r);
-      std::copy_n(rows.row(static_cast<int64_t>(i)), self_.row(),
-                  slot.self[static_cast<size_t>(layer)].row(row));
+      kernels::store_numbers(rows.row(static_cast<int64_t>(i)), self_.row(),
+                             slot.self[static_cast<size_t>(layer)].row(row));
     }
   }
 }
 
-template <class T>
-std::span<const kernels::CachedRows<T>> KvCache<T>::self_rows(int64_t layer) {
+template <class Stored>
+std::span<const kernels::CachedRows<Stored>> KvCache<Stored>::self_rows(int64_t layer) {
   rows_.clear();
   for (size_t i = 0; i < step_.size();) {
     const Slot& slot = at(step_[i].slot);
-    const T* first = slot.self[static_cast<size_t>(layer)].data();
+    const Stored* first = slot.self[static_cast<size_t>(layer)].data();
     for (size_t r = 0; r < slot.live; ++r, ++i) {
       const std::vector<int32_t>& index = slot.ancestors[r];
       rows_.push_back({first, first + self_.key, index.data(), static_cast<int64_t>(index.size())});
@@ -123,26 +123,26 @@ std::span<const kernels::CachedRows<T>> KvCache<T>::self_rows(int64_t layer) {
   return rows_;
 }
 
-template <class T>
-std::span<const kernels::CachedRows<T>> KvCache<T>::memory_rows(int64_t layer) {
+template <class Stored>
+std::span<const kernels::CachedRows<Stored>> KvCache<Stored>::memory_rows(int64_t layer) {
   rows_.clear();
   for (const Extension& row : step_) {
-    const Tensor<T>& memory = at(row.slot).memory[static_cast<size_t>(layer)];
+    const Tensor<Stored>& memory = at(row.slot).memory[static_cast<size_t>(layer)];
     require(!memory.empty(), "slot {} of the key/value cache has no source in layer {}", row.slot, layer);
     rows_.push_back({memory.data(), memory.data() + memory_.key, nullptr, memory.rows()});
   }
   return rows_;
 }
 
-template <class T>
-typename KvCache<T>::Size KvCache<T>::size() const {
+template <class Stored>
+typename KvCache<Stored>::Size KvCache<Stored>::size() const {
   Size size;
-  constexpr auto element = static_cast<int64_t>(sizeof(T));
+  constexpr auto element = static_cast<int64_t>(sizeof(Stored));
   for (const Slot& slot : slots_) {
     if (!slot.open) continue;
     size.self_bytes += layers_ * slot.used * self_.row() * element;
     size.spare_bytes += layers_ * (slot.capacity - slot.used) * self_.row() * element;
-    for (const Tensor<T>& memory : slot.memory) size.memory_bytes += memory.size() * element;
+    for (const Tensor<Stored>& memory : slot.memory) size.memory_bytes += memory.size() * element;
     for (size_t r = 0; r < slot.live; ++r) {
       size.table_bytes += static_cast<int64_t>(slot.ancestors[r].size() * sizeof(int32_t));
     }
@@ -152,5 +152,6 @@ typename KvCache<T>::Size KvCache<T>::size() const {
 
 template class KvCache<float>;
 template class KvCache<double>;
+template class KvCache<kernels::Bfloat16>;
 
 }  // namespace gloss::attention

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "gloss/kernels/elementwise.h"
 #include "gloss/nn/linear.h"
@@ -16,6 +17,18 @@ using autograd::Part;
 using autograd::Tape;
 using autograd::Var;
 using kernels::matrix;
+
+namespace {
+
+// Keys and values as a cache keeps them.
+template <class Stored, class T>
+Tensor<Stored> stored(Tape<T>& tape, std::type_identity_t<kernels::Matrix<const T>> rows) {
+  const Tensor<Stored> kept(tape.context().arena, {rows.rows, rows.cols});
+  for (int64_t i = 0; i < rows.rows; ++i) kernels::store_numbers(rows.row(i), rows.cols, kept.row(i));
+  return kept;
+}
+
+}  // namespace
 
 template <class T>
 MultiHeadAttention<T>::MultiHeadAttention(ParameterSet<T>& parameters, const std::string& prefix,
@@ -139,22 +152,23 @@ Attended<T> MultiHeadAttention<T>::attend(Tape<T>& tape, const Rows& query, cons
 }
 
 template <class T>
+template <class Stored>
 Var<T> MultiHeadAttention<T>::cached(Tape<T>& tape, kernels::Matrix<const T> query,
-                                     std::span<const kernels::CachedRows<T>> rows, int64_t stride,
+                                     std::span<const kernels::CachedRows<Stored>> rows,
                                      const DistanceBias<T>& bias) const {
   require(query.rows == static_cast<int64_t>(rows.size()), "{} queries for a cache step of {} rows",
           query.rows, rows.size());
-  kernels::CachedAttention<T> in;
+  kernels::CachedAttention<Stored> in;
   in.query = query;
   in.rows = rows;
-  in.key_stride = in.value_stride = stride;
+  in.key_stride = in.value_stride = widths().row();
   in.heads = shape_.heads;
   in.d_k = shape_.d_k;
   in.d_v = shape_.d_v;
   in.scale = static_cast<T>(1 / std::sqrt(static_cast<double>(shape_.d_k)));
   if (bias.by_distance) {
     int64_t most = 0;
-    for (const kernels::CachedRows<T>& each : rows) most = std::max(most, each.count);
+    for (const kernels::CachedRows<Stored>& each : rows) most = std::max(most, each.count);
     require(bias.by_distance.rows() == shape_.heads && bias.zero + 1 >= most &&
                 bias.zero < bias.by_distance.cols(),
             "a bias of {} heads for distances from {} does not fit {} heads and {} rows",
@@ -167,21 +181,58 @@ Var<T> MultiHeadAttention<T>::cached(Tape<T>& tape, kernels::Matrix<const T> que
 }
 
 template <class T>
-Var<T> MultiHeadAttention<T>::self_step(Tape<T>& tape, const Var<T>& x, KvCache<T>& cache, int64_t layer,
-                                        const DistanceBias<T>& bias) const {
+Tensor<T> MultiHeadAttention<T>::project_all(Tape<T>& tape, const Var<T>& x) const {
   require(query_.weight == value_.weight, "a cached step needs query, key and value in one parameter");
-  const Var<T> rows = project(tape, x, {query_.weight, query_.bias, 0, query_.weight->value.shape()[0]});
-  const int64_t query_width = shape_.heads * shape_.d_k;
-  cache.append(layer, kernels::columns(matrix(rows.value()), query_width, widths().row()));
-  return cached(tape, kernels::columns(matrix(rows.value()), 0, query_width), cache.self_rows(layer),
-                widths().row(), bias);
+  return project(tape, x, {query_.weight, query_.bias, 0, query_.weight->value.shape()[0]}).value();
 }
 
 template <class T>
-Var<T> MultiHeadAttention<T>::memory_step(Tape<T>& tape, const Var<T>& x, KvCache<T>& cache,
+template <class Stored>
+Var<T> MultiHeadAttention<T>::self_step(Tape<T>& tape, const Var<T>& x, KvCache<Stored>& cache, int64_t layer,
+                                        const DistanceBias<T>& bias) const {
+  const Tensor<T> rows = project_all(tape, x);
+  const int64_t query_width = shape_.heads * shape_.d_k;
+  cache.append(layer, kernels::columns(matrix(rows), query_width, widths().row()));
+  return cached(tape, kernels::columns(matrix(rows), 0, query_width), cache.self_rows(layer), bias);
+}
+
+template <class T>
+template <class Stored>
+Var<T> MultiHeadAttention<T>::memory_step(Tape<T>& tape, const Var<T>& x, KvCache<Stored>& cache,
                                           int64_t layer) const {
   const Var<T> query = project(tape, x, query_);
-  return cached(tape, matrix(query.value()), cache.memory_rows(layer), widths().row(), {});
+  return cached(tape, matrix(query.value()), cache.memory_rows(layer), {});
+}
+
+template <class T>
+template <class Stored>
+Var<T> MultiHeadAttention<T>::self_whole(Tape<T>& tape, const Rows& x, const DistanceBias<T>& bias) const {
+  const Tensor<T> rows = project_all(tape, x.rows);
+  const int64_t query_width = shape_.heads * shape_.d_k;
+  const auto kept = stored<Stored>(tape, kernels::columns(matrix(rows), query_width, widths().row()));
+  std::vector<kernels::CachedRows<Stored>> seen;
+  for (int64_t s = 0; s < x.offsets.count(); ++s) {
+    const Stored* first = kept.row(x.offsets.begin(s));
+    for (int64_t i = 0; i < x.offsets.length(s); ++i)
+      seen.push_back({first, first + widths().key, nullptr, i + 1});
+  }
+  return cached<Stored>(tape, kernels::columns(matrix(rows), 0, query_width), seen, bias);
+}
+
+template <class T>
+template <class Stored>
+Var<T> MultiHeadAttention<T>::memory_whole(Tape<T>& tape, const Rows& x, const Rows& memory) const {
+  require(x.offsets.count() == memory.offsets.count(), "{} sequences of queries look at {} sequences of keys",
+          x.offsets.count(), memory.offsets.count());
+  const Var<T> query = project(tape, x.rows, query_);
+  const auto kept = stored<Stored>(tape, matrix(project_memory(tape, memory.rows)));
+  std::vector<kernels::CachedRows<Stored>> seen;
+  for (int64_t s = 0; s < x.offsets.count(); ++s) {
+    const Stored* first = kept.row(memory.offsets.begin(s));
+    seen.insert(seen.end(), static_cast<size_t>(x.offsets.length(s)),
+                {first, first + widths().key, nullptr, memory.offsets.length(s)});
+  }
+  return cached<Stored>(tape, matrix(query.value()), seen, {});
 }
 
 template <class T>
@@ -193,5 +244,22 @@ Tensor<T> MultiHeadAttention<T>::project_memory(Tape<T>& tape, const Var<T>& mem
 
 template class MultiHeadAttention<float>;
 template class MultiHeadAttention<double>;
+
+using Float = MultiHeadAttention<float>;
+using Double = MultiHeadAttention<double>;
+using kernels::Bfloat16;
+template Var<float> Float::self_step(Tape<float>&, const Var<float>&, KvCache<float>&, int64_t,
+                                     const DistanceBias<float>&) const;
+template Var<float> Float::self_step(Tape<float>&, const Var<float>&, KvCache<Bfloat16>&, int64_t,
+                                     const DistanceBias<float>&) const;
+template Var<double> Double::self_step(Tape<double>&, const Var<double>&, KvCache<double>&, int64_t,
+                                       const DistanceBias<double>&) const;
+template Var<float> Float::memory_step(Tape<float>&, const Var<float>&, KvCache<float>&, int64_t) const;
+template Var<float> Float::memory_step(Tape<float>&, const Var<float>&, KvCache<Bfloat16>&, int64_t) const;
+template Var<double> Double::memory_step(Tape<double>&, const Var<double>&, KvCache<double>&, int64_t) const;
+template Var<float> Float::self_whole<float>(Tape<float>&, const Rows&, const DistanceBias<float>&) const;
+template Var<float> Float::self_whole<Bfloat16>(Tape<float>&, const Rows&, const DistanceBias<float>&) const;
+template Var<float> Float::memory_whole<float>(Tape<float>&, const Rows&, const Rows&) const;
+template Var<float> Float::memory_whole<Bfloat16>(Tape<float>&, const Rows&, const Rows&) const;
 
 }  // namespace gloss::attention

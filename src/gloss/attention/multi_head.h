@@ -53,19 +53,25 @@ class MultiHeadAttention {
   // Translating, one token a hypothesis: x [hypotheses, d_model] attends to its ancestors and itself, whose
   // keys and values are in the cache; its own are added there. A bias reaches from the first ancestor of any
   // row to itself.
-  autograd::Var<T> self_step(autograd::Tape<T>& tape, const autograd::Var<T>& x, KvCache<T>& cache,
+  template <class Stored>
+  autograd::Var<T> self_step(autograd::Tape<T>& tape, const autograd::Var<T>& x, KvCache<Stored>& cache,
                              int64_t layer, const DistanceBias<T>& bias = {}) const;
   // The same over the source, whose keys and values `project_memory` made.
-  autograd::Var<T> memory_step(autograd::Tape<T>& tape, const autograd::Var<T>& x, KvCache<T>& cache,
+  template <class Stored>
+  autograd::Var<T> memory_step(autograd::Tape<T>& tape, const autograd::Var<T>& x, KvCache<Stored>& cache,
                                int64_t layer) const;
+  // What self_step and memory_step give, bit for bit, for whole sequences at once and without a cache: keys
+  // and values are rounded as a cache of `Stored` rounds them. No derivative.
+  template <class Stored>
+  autograd::Var<T> self_whole(autograd::Tape<T>& tape, const Rows& x, const DistanceBias<T>& bias = {}) const;
+  template <class Stored>
+  autograd::Var<T> memory_whole(autograd::Tape<T>& tape, const Rows& x, const Rows& memory) const;
   // Keys and values of a memory [n, d_key]: [n, h d_k + h d_v], as the cache stores them. Needs
   // Stacking::key_value.
   Tensor<T> project_memory(autograd::Tape<T>& tape, const autograd::Var<T>& memory) const;
 
   const MultiHeadShape& shape() const { return shape_; }
-  typename KvCache<T>::Widths widths() const {
-    return {shape_.heads * shape_.d_k, shape_.heads * shape_.d_v};
-  }
+  KvWidths widths() const { return {shape_.heads * shape_.d_k, shape_.heads * shape_.d_v}; }
 
  private:
   // Where a projection stands: rows [row, row + rows) of a stacked weight and bias.
@@ -75,8 +81,11 @@ class MultiHeadAttention {
   };
   autograd::Var<T> project(autograd::Tape<T>& tape, const autograd::Var<T>& x, const Place& place) const;
   autograd::Var<T> output(autograd::Tape<T>& tape, const autograd::Var<T>& concat) const;
+  // Query, key and value of every row beside each other: [rows, h d_k + widths().row()].
+  Tensor<T> project_all(autograd::Tape<T>& tape, const autograd::Var<T>& x) const;
+  template <class Stored>
   autograd::Var<T> cached(autograd::Tape<T>& tape, kernels::Matrix<const T> query,
-                          std::span<const kernels::CachedRows<T>> rows, int64_t stride,
+                          std::span<const kernels::CachedRows<Stored>> rows,
                           const DistanceBias<T>& bias) const;
 
   MultiHeadShape shape_;

@@ -22,7 +22,7 @@ struct Decoded {
   std::vector<std::vector<int32_t>> text;  // of each hypothesis
   std::vector<int64_t> rows;               // target keys and values projected so far, a layer
   std::vector<double> milliseconds;
-  attention::KvCache<float>::Size size;  // zeros without a cache
+  attention::KvCacheSize size;  // zeros without a cache
 };
 
 // The first step takes the `beam` best words, and each hypothesis then its best word, so that all of them
@@ -56,7 +56,7 @@ Decoded decode(const models::TransformerModel& model, const Tokens& source, cons
       steps.push_back({0, t == 0 ? 0 : static_cast<int>(h), token});
     }
   }
-  if (const auto* cached = dynamic_cast<const models::TransformerDecoder*>(state.get()))
+  if (const auto* cached = dynamic_cast<const models::TransformerDecoder<float>*>(state.get()))
     result.size = cached->cache_size();
   return result;
 }
@@ -82,7 +82,7 @@ void steps_table(Report& report, const Decoded& with, const Decoded& without, in
   report.tables.push_back(std::move(table));
 }
 
-void bytes(Report& report, const KvCache::Options& options, const attention::KvCache<float>::Size& size) {
+void bytes(Report& report, const KvCache::Options& options, const attention::KvCacheSize& size) {
   const int64_t element = sizeof(float), n = options.target, m = options.source, d = options.d_model;
   // Written out from the formula; the first token's row is one for all hypotheses.
   const int64_t self = options.layers * element * 2 * d * (n * options.beam - (options.beam - 1));

@@ -5,6 +5,10 @@
 
 namespace gloss::models {
 
+// In which numbers keys and values are kept. bfloat16: rounded to 8 bits of mantissa when they are made, in
+// half the memory; attention computes in float with them.
+enum class CachePrecision : uint8_t { float32, bfloat16 };
+
 // Bytes a token that translating remembers.
 struct CacheCost {
   int64_t layers = 0;

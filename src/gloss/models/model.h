@@ -51,13 +51,28 @@ class Model {
   virtual int64_t attention_heads(AttentionKind kind) const = 0;  // of a layer
   // Where cross-attention aligns words best; the head that was guided to, if one was.
   virtual AttentionChoice alignment() const = 0;
-  // A state to search with. The context and the model outlive it; one thread of control uses both.
-  virtual std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const = 0;
-  virtual CacheCost cache_cost() const = 0;
+  // A state to search with. The context and the model outlive it; one thread of control uses both. Without a
+  // cache numbers are rounded where it would round them. UsageError as `require_cache`.
+  std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching,
+                                              CachePrecision precision = CachePrecision::float32) const {
+    require_cache(precision);
+    return make_decoder_state(context, caching, precision);
+  }
+  CacheCost cache_cost(CachePrecision precision = CachePrecision::float32) const {
+    require_cache(precision);
+    return cost_of_cache(precision);
+  }
+  // Throws UsageError where what the model remembers is not kept in these numbers.
+  virtual void require_cache(CachePrecision precision) const = 0;
   // The longest translation in tokens that its own files ask for, and whether one that reaches it gets the
   // end symbol at no cost.
   virtual int64_t cap() const = 0;
   virtual bool forced_end() const = 0;
+
+ private:
+  virtual std::unique_ptr<DecoderState> make_decoder_state(Context& context, Caching caching,
+                                                           CachePrecision precision) const = 0;
+  virtual CacheCost cost_of_cache(CachePrecision precision) const = 0;
 };
 
 // For each target token the source position (within its sequence) that it goes back to: what the alignment

@@ -15,13 +15,20 @@ std::vector<AttentionMap> RnnSearchModel::attend(autograd::Tape<float>& tape, co
   return maps;
 }
 
-std::unique_ptr<DecoderState> RnnSearchModel::decoder_state(Context& context, Caching caching) const {
+void RnnSearchModel::require_cache(CachePrecision precision) const {
+  if (precision != CachePrecision::float32)
+    throw UsageError(
+        "a recurrent model has no cache of keys and values to round: leave out --cache-precision");
+}
+
+std::unique_ptr<DecoderState> RnnSearchModel::make_decoder_state(Context& context, Caching caching,
+                                                                 CachePrecision) const {
   if (caching == Caching::on) return std::make_unique<RnnSearchDecoder>(network_, context);
   return std::make_unique<UncachedRnnSearchDecoder>(network_, context, never_produced(symbols()));
 }
 
 // It remembers nothing of target tokens but the state, and of a source token its annotation and U_a h_j.
-CacheCost RnnSearchModel::cache_cost() const {
+CacheCost RnnSearchModel::cost_of_cache(CachePrecision) const {
   const RnnSearchConfig& c = network_.config();
   return {1, 0, (c.attention + 2 * c.hidden) * static_cast<int64_t>(sizeof(float))};
 }

@@ -36,12 +36,15 @@ class RnnSearchModel final : public Model {
   int64_t attention_layers(AttentionKind kind) const override { return kind == AttentionKind::cross ? 1 : 0; }
   int64_t attention_heads(AttentionKind) const override { return 1; }
   AttentionChoice alignment() const override { return {0, {}, RnnSearch<float>::kAlignmentStep}; }
-  std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
-  CacheCost cache_cost() const override;
+  void require_cache(CachePrecision precision) const override;
   int64_t cap() const override { return network_.config().cap; }
   bool forced_end() const override { return network_.config().forced_end; }
 
  private:
+  std::unique_ptr<DecoderState> make_decoder_state(Context& context, Caching caching,
+                                                   CachePrecision precision) const override;
+  CacheCost cost_of_cache(CachePrecision precision) const override;
+
   RnnSearch<float> network_;
 };
 

@@ -266,8 +266,9 @@ std::vector<T> Transformer<T>::log_probabilities(Tape<T>& tape, const Tokens& so
 }
 
 template <class T>
+template <class Stored>
 void Transformer<T>::remember(Tape<T>& tape, const Rows& memory, std::span<const int> slots,
-                              attention::KvCache<T>& cache) const {
+                              attention::KvCache<Stored>& cache) const {
   for (size_t l = 0; l < decoder_.size(); ++l) {
     const Tensor<T> rows = decoder_[l].cross.project_memory(tape, memory.rows);
     for (size_t s = 0; s < slots.size(); ++s) {
@@ -279,7 +280,9 @@ void Transformer<T>::remember(Tape<T>& tape, const Rows& memory, std::span<const
 }
 
 template <class T>
-Var<T> Transformer<T>::step(Tape<T>& tape, std::span<const int32_t> ids, attention::KvCache<T>& cache) const {
+template <class Stored>
+Var<T> Transformer<T>::step(Tape<T>& tape, std::span<const int32_t> ids,
+                            attention::KvCache<Stored>& cache) const {
   const auto positions = cache.positions();
   require(ids.size() == positions.size(), "{} tokens for {} hypotheses", ids.size(), positions.size());
   Var<T> x = embed(tape, *target_table_, ids, {positions.begin(), positions.end()});
@@ -297,11 +300,47 @@ Var<T> Transformer<T>::step(Tape<T>& tape, std::span<const int32_t> ids, attenti
 }
 
 template <class T>
-typename attention::KvCache<T>::Widths Transformer<T>::cache_widths() const {
+template <class Stored>
+typename Transformer<T>::Rows Transformer<T>::decode_rounded(Tape<T>& tape, const Tokens& input,
+                                                             const Rows& memory) const {
+  Var<T> x = embed(tape, *target_table_, input.rows, positions_of(input.offsets));
+  const DistanceBias<T> bias = bias_of(decoder_bias_, tape, input.offsets.longest());
+  for (const DecoderLayer& layer : decoder_) {
+    x = decoder_layer(
+        tape, layer, x,
+        [&](const Var<T>& y) {
+          return layer.self.template self_whole<Stored>(tape, {y, input.offsets}, bias);
+        },
+        [&](const Var<T>& y) {
+          return layer.cross.template memory_whole<Stored>(tape, {y, input.offsets}, memory);
+        });
+  }
+  if (config_.pre_norm) x = normalise(tape, x, decoder_norm_);
+  return {x, input.offsets};
+}
+
+template <class T>
+attention::KvWidths Transformer<T>::cache_widths() const {
   return {config_.d_model, config_.d_model};
 }
 
 template class Transformer<float>;
 template class Transformer<double>;
+
+using attention::KvCache;
+using kernels::Bfloat16;
+template void Transformer<float>::remember(Tape<float>&, const Rows&, std::span<const int>,
+                                           KvCache<float>&) const;
+template void Transformer<float>::remember(Tape<float>&, const Rows&, std::span<const int>,
+                                           KvCache<Bfloat16>&) const;
+template void Transformer<double>::remember(Tape<double>&, const Rows&, std::span<const int>,
+                                            KvCache<double>&) const;
+template Var<float> Transformer<float>::step(Tape<float>&, std::span<const int32_t>, KvCache<float>&) const;
+template Var<float> Transformer<float>::step(Tape<float>&, std::span<const int32_t>,
+                                             KvCache<Bfloat16>&) const;
+template Var<double> Transformer<double>::step(Tape<double>&, std::span<const int32_t>,
+                                               KvCache<double>&) const;
+template Transformer<float>::Rows Transformer<float>::decode_rounded<Bfloat16>(Tape<float>&, const Tokens&,
+                                                                               const Rows&) const;
 
 }  // namespace gloss::models

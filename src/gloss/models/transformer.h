@@ -56,12 +56,17 @@ class Transformer {
   Tokens decoder_input(const Tokens& target) const;
 
   // Translating: keys and values of every decoder layer over `memory`, sentence i into slots[i] of the cache.
+  template <class Stored>
   void remember(autograd::Tape<T>& tape, const Rows& memory, std::span<const int> slots,
-                attention::KvCache<T>& cache) const;
+                attention::KvCache<Stored>& cache) const;
   // One token a hypothesis, at the positions of the cache's step -> states [ids, d_model].
+  template <class Stored>
   autograd::Var<T> step(autograd::Tape<T>& tape, std::span<const int32_t> ids,
-                        attention::KvCache<T>& cache) const;
-  typename attention::KvCache<T>::Widths cache_widths() const;
+                        attention::KvCache<Stored>& cache) const;
+  // The states of `decode` to the bits of `step`: keys and values are rounded as a cache of `Stored` would.
+  template <class Stored>
+  Rows decode_rounded(autograd::Tape<T>& tape, const Tokens& input, const Rows& memory) const;
+  attention::KvWidths cache_widths() const;
 
  private:
   struct Norm {

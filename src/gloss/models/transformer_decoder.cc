@@ -7,14 +7,16 @@ namespace gloss::models {
 using autograd::Tape;
 using autograd::Var;
 
-TransformerDecoder::TransformerDecoder(const Transformer<float>& transformer, Context& context)
+template <class Stored>
+TransformerDecoder<Stored>::TransformerDecoder(const Transformer<float>& transformer, Context& context)
     : transformer_(transformer),
       context_(context),
       cache_(context.arena, transformer.config().decoder.layers, transformer.cache_widths(),
              transformer.cache_widths()),
       forbidden_(never_produced(transformer.config().symbols)) {}
 
-void TransformerDecoder::add(std::span<const int> slots, const Tokens& sources) {
+template <class Stored>
+void TransformerDecoder<Stored>::add(std::span<const int> slots, const Tokens& sources) {
   Tape<float> tape(context_);
   for (const int slot : slots) {
     cache_.open(slot);
@@ -24,7 +26,8 @@ void TransformerDecoder::add(std::span<const int> slots, const Tokens& sources) 
   transformer_.remember(tape, transformer_.encode(tape, sources), slots, cache_);
 }
 
-Tensor<float> TransformerDecoder::advance(std::span<const Step> steps) {
+template <class Stored>
+Tensor<float> TransformerDecoder<Stored>::advance(std::span<const Step> steps) {
   extensions_.clear();
   ids_.clear();
   for (const Step& step : steps) {
@@ -37,15 +40,20 @@ Tensor<float> TransformerDecoder::advance(std::span<const Step> steps) {
   return transformer_.step(tape, ids_, cache_).value();
 }
 
-Tensor<float> TransformerDecoder::logits(const Tensor<float>& states) {
+template <class Stored>
+Tensor<float> TransformerDecoder<Stored>::logits(const Tensor<float>& states) {
   Tape<float> tape(context_);
   return transformer_.logits(tape, Var<float>(states)).value();
 }
 
-void TransformerDecoder::logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
-                                         const kernels::SeePart& see) {
+template <class Stored>
+void TransformerDecoder<Stored>::logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
+                                                 const kernels::SeePart& see) {
   Tape<float> tape(context_);
   transformer_.logits_in_parts(tape, Var<float>(states), parts, see);
 }
+
+template class TransformerDecoder<float>;
+template class TransformerDecoder<kernels::Bfloat16>;
 
 }  // namespace gloss::models

@@ -11,7 +11,9 @@
 
 namespace gloss::models {
 
-// Keys and values of the source are made once a sentence, those of a target token once a hypothesis.
+// Keys and values of the source are made once a sentence, those of a target token once a hypothesis; they are
+// kept as `Stored`, float or kernels::Bfloat16.
+template <class Stored>
 class TransformerDecoder final : public DecoderState {
  public:
   TransformerDecoder(const Transformer<float>& transformer, Context& context);
@@ -28,18 +30,31 @@ class TransformerDecoder final : public DecoderState {
                        const kernels::SeePart& see) override;
   int64_t key_value_rows() const override { return cache_.rows_projected(); }
   int64_t key_value_rows_of(int slot) const override { return rows_of_.at(static_cast<size_t>(slot)); }
-  attention::KvCache<float>::Size cache_size() const { return cache_.size(); }
+  attention::KvCacheSize cache_size() const { return cache_.size(); }
 
  private:
   const Transformer<float>& transformer_;
   Context& context_;
-  attention::KvCache<float> cache_;
+  attention::KvCache<Stored> cache_;
   std::vector<int32_t> forbidden_;
-  std::vector<attention::KvCache<float>::Extension> extensions_;  // of one advance; kept for their memory
+  std::vector<attention::KvExtension> extensions_;  // of one advance; kept for their memory
   std::vector<int32_t> ids_;
   std::vector<int64_t> rows_of_;  // projected, by slot
 };
 
 using UncachedTransformerDecoder = UncachedDecoder<Transformer<float>, MemoryRows>;
+
+// Rounds where TransformerDecoder<kernels::Bfloat16> rounds, and says the same to the bit.
+class UncachedRoundedTransformerDecoder final : public UncachedTransformerDecoder {
+ public:
+  UncachedRoundedTransformerDecoder(const Transformer<float>& transformer, Context& context)
+      : UncachedTransformerDecoder(transformer, context, never_produced(transformer.config().symbols)) {}
+
+ private:
+  MemoryRows decode(autograd::Tape<float>& tape, const Tokens& input,
+                    const MemoryRows& memory) const override {
+    return network().decode_rounded<kernels::Bfloat16>(tape, input, memory);
+  }
+};
 
 }  // namespace gloss::models

@@ -21,16 +21,22 @@ std::vector<AttentionMap> TransformerModel::attend(autograd::Tape<float>& tape, 
   return maps;
 }
 
-std::unique_ptr<DecoderState> TransformerModel::decoder_state(Context& context, Caching caching) const {
-  if (caching == Caching::off)
+std::unique_ptr<DecoderState> TransformerModel::make_decoder_state(Context& context, Caching caching,
+                                                                   CachePrecision precision) const {
+  const bool rounded = precision == CachePrecision::bfloat16;
+  if (caching == Caching::off) {
+    if (rounded) return std::make_unique<UncachedRoundedTransformerDecoder>(transformer_, context);
     return std::make_unique<UncachedTransformerDecoder>(transformer_, context, never_produced(symbols()));
-  return std::make_unique<TransformerDecoder>(transformer_, context);
+  }
+  if (rounded) return std::make_unique<TransformerDecoder<kernels::Bfloat16>>(transformer_, context);
+  return std::make_unique<TransformerDecoder<float>>(transformer_, context);
 }
 
-CacheCost TransformerModel::cache_cost() const {
+CacheCost TransformerModel::cost_of_cache(CachePrecision precision) const {
   const TransformerConfig& c = transformer_.config();
-  const auto row = static_cast<int64_t>(2 * c.d_model * static_cast<int64_t>(sizeof(float)));
-  return {c.decoder.layers, c.decoder.layers * row, c.decoder.layers * row};
+  const size_t element = precision == CachePrecision::bfloat16 ? sizeof(kernels::Bfloat16) : sizeof(float);
+  const int64_t bytes = c.decoder.layers * 2 * c.d_model * static_cast<int64_t>(element);
+  return {c.decoder.layers, bytes, bytes};
 }
 
 }  // namespace gloss::models

@@ -47,12 +47,15 @@ class TransformerModel final : public Model {
     return {alignment_layer(transformer_.config()), guided ? std::optional(guided->head) : std::nullopt,
             Transformer<float>::kAlignmentStep};
   }
-  std::unique_ptr<DecoderState> decoder_state(Context& context, Caching caching) const override;
-  CacheCost cache_cost() const override;
+  void require_cache(CachePrecision) const override {}
   int64_t cap() const override { return transformer_.config().cap; }
   bool forced_end() const override { return transformer_.config().forced_end; }
 
  private:
+  std::unique_ptr<DecoderState> make_decoder_state(Context& context, Caching caching,
+                                                   CachePrecision precision) const override;
+  CacheCost cost_of_cache(CachePrecision precision) const override;
+
   Transformer<float> transformer_;
 };
 

@@ -41,7 +41,7 @@ inline MemoryRows all_sentences(autograd::Tape<float>& tape, std::span<const Mem
 // overloads of one_sentence(memory, i) and all_sentences(tape, memories). Only encoding is done once a
 // sentence.
 template <class Network, class Memory>
-class UncachedDecoder final : public DecoderState {
+class UncachedDecoder : public DecoderState {
  public:
   UncachedDecoder(const Network& network, Context& context, std::vector<int32_t> forbidden)
       : network_(network), context_(context), forbidden_(std::move(forbidden)) {}
@@ -84,8 +84,7 @@ class UncachedDecoder final : public DecoderState {
     rows_ += input.offsets.total();
 
     autograd::Tape<float> tape(context_);
-    const auto states =
-        network_.decode(tape, input, all_sentences(tape, std::span<const Memory* const>(memories)));
+    const auto states = decode(tape, input, all_sentences(tape, std::span<const Memory* const>(memories)));
     std::vector<int64_t> last;
     for (int64_t i = 0; i < input.offsets.count(); ++i) last.push_back(input.offsets.end(i) - 1);
     return nn::rows(tape, states.rows, std::span<const int64_t>(last)).value();
@@ -97,7 +96,15 @@ class UncachedDecoder final : public DecoderState {
   int64_t key_value_rows() const override { return rows_; }
   int64_t key_value_rows_of(int slot) const override { return sentences_.at(static_cast<size_t>(slot)).rows; }
 
+ protected:
+  const Network& network() const { return network_; }
+
  private:
+  // The states of whole prefixes.
+  virtual MemoryRows decode(autograd::Tape<float>& tape, const Tokens& input, const Memory& memory) const {
+    return network_.decode(tape, input, memory);
+  }
+
   struct Sentence {
     Memory memory;
     std::vector<std::vector<int32_t>> prefixes;  // of the hypotheses of the last step
