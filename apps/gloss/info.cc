@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "command.h"
+#include "gloss/decode/translate_options.h"
 #include "gloss/io/input_file.h"
 #include "gloss/io/json_file.h"
 #include "gloss/models/model_folder.h"
@@ -35,6 +36,7 @@ constexpr const char* kArchitecture[] = {
 struct InfoCommand {
   std::string model;
   int64_t source_length = 30, target_length = 30, batch = 64, beam = 5;
+  models::CachePrecision cache_precision = models::CachePrecision::float32;
   bool json = false;
 
   template <class Self, class Visitor>
@@ -45,6 +47,7 @@ struct InfoCommand {
     visit(Field("target-length", "N", "pieces of its translation").range(1, 1 << 24), self.target_length);
     visit(Field("batch", "N", "sentences that are translated at a time").range(1, 1 << 16), self.batch);
     visit(Field("beam", "N", "hypotheses of each").range(1, 4096), self.beam);
+    visit(decode::cache_precision_field("of the keys and values that are kept"), self.cache_precision);
     visit(Field("json", "", "one JSON object instead of lines"), self.json);
   }
 };
@@ -70,7 +73,7 @@ Json parameters_of(const models::Model& model) {
 }
 
 Json cache_of(const models::Model& model, const InfoCommand& command) {
-  const models::CacheCost cost = model.cache_cost();
+  const models::CacheCost cost = model.cache_cost(command.cache_precision);
   const models::CacheMemory memory =
       models::cache_memory(cost, {command.source_length, command.target_length, command.batch, command.beam});
   return {{"source_length", command.source_length},
@@ -78,6 +81,7 @@ Json cache_of(const models::Model& model, const InfoCommand& command) {
           {"batch", command.batch},
           {"beam", command.beam},
           {"layers", cost.layers},
+          {"precision", field_text(decode::cache_precision_field(""), command.cache_precision)},
           {"self_attention_bytes", memory.self_bytes},
           {"cross_attention_bytes", memory.memory_bytes},
           {"payload_bytes", memory.payload_bytes},
@@ -121,10 +125,11 @@ std::string text_of(const std::string& folder, const Json& info) {
   }
   const Json& cache = info["cache"];
   const auto layers = cache["layers"].get<int64_t>();
-  out += fmt::format("\nkey/value cache in bytes: {} layer{}, {} + {} pieces, batch {}, beam {}\n", layers,
+  out += fmt::format("\nkey/value cache in bytes: {} layer{}, {} + {} pieces, batch {}, beam {}{}\n", layers,
                      layers == 1 ? "" : "s", cache["source_length"].get<int64_t>(),
                      cache["target_length"].get<int64_t>(), cache["batch"].get<int64_t>(),
-                     cache["beam"].get<int64_t>());
+                     cache["beam"].get<int64_t>(),
+                     cache["precision"] == "float32" ? "" : ", " + cache["precision"].get<std::string>());
   const auto bytes = [&](const char* label, const char* key) {
     out += fmt::format("  {:<24} {:>16}\n", label, grouped(cache[key].get<int64_t>()));
   };

@@ -37,6 +37,18 @@ assert cache["shared_bytes"] == row * 3
 assert cache["table_bytes"] == 4 * 5 * 3 * 2 and cache["spare_bytes"] == row * 3 * (16 - 9)
 assert [cache[key] for key in ("source_length", "target_length", "batch", "beam", "layers")] == [7, 5, 3, 2, 2]
 PYTHON
+# bfloat16 takes half of it; indices stay what they are.
+"$GLOSS" info model "${lengths[@]}" --cache-precision bfloat16 --json >half.json
+python3 - info.json half.json <<'PYTHON' || fail "bfloat16 takes other bytes: $(cat half.json)"
+import json, sys
+whole, half = (json.load(open(name))["cache"] for name in sys.argv[1:])
+assert (whole["precision"], half["precision"]) == ("float32", "bfloat16")
+for key in ("self_attention", "cross_attention", "payload", "shared", "spare"):
+    assert 2 * half[key + "_bytes"] == whole[key + "_bytes"] > 0, key
+assert half["table_bytes"] == whole["table_bytes"]
+PYTHON
+"$GLOSS" info model "${lengths[@]}" --cache-precision bfloat16 | grep -q 'batch 3, beam 2, bfloat16$' ||
+  fail "the text does not say it"
 # The greatest numbers that are allowed are told or refused, and quickly.
 most=(--source-length 16777216 --target-length 16777216 --batch 65536)
 "$GLOSS" info model "${most[@]}" --beam 4096 --json >most.json

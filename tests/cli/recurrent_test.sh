@@ -27,6 +27,10 @@ for options in "--batch 1 --threads 1" "--batch 5 --threads 2" "--workers 2 --th
   translate $options | diff - plain.txt || fail "$options changes something"
 done
 
+expect_failure 2 "no cache of keys and values to round: leave out --cache-precision" \
+  "$GLOSS" translate whole --cache-precision bfloat16 twelve.src
+expect_failure 2 "leave out --cache-precision" "$GLOSS" info whole --cache-precision bfloat16
+
 # Given translations: the same scores for any number of threads, and they add up to the perplexity.
 head -n 12 dates/test.iso >twelve.iso
 score() { "$GLOSS" score whole --source twelve.src --target twelve.iso "$@"; }

@@ -38,6 +38,17 @@ for options in "--batch 1" "--batch 3 --workers 2" "--threads 1" "--threads 3 --
   translate --scores $options <eight.src | diff - scores.txt || fail "$options changes the answer"
 done
 translate --no-cache <eight.src | diff - plain.txt || fail "--no-cache changes the text"
+# A cache that rounds: other scores, which nothing else changes; without a cache numbers are rounded all the same.
+rounded() { translate --scores --cache-precision bfloat16 "$@" <eight.src; }
+rounded >rounded.txt
+cmp -s rounded.txt scores.txt && fail "--cache-precision bfloat16 changes no score" || true
+translate --scores --cache-precision float32 <eight.src | diff - scores.txt || fail "float32 is not the default"
+for options in "--batch 1" "--batch 3 --workers 2" "--threads 1" "--no-cache" "--no-cache --batch 3" "--isa avx2"; do
+  [[ $options != "--isa avx2" ]] || grep -qw avx2 /proc/cpuinfo || continue
+  # shellcheck disable=SC2086
+  rounded $options | diff - rounded.txt || fail "$options changes the answer of a cache that rounds"
+done
+expect_failure 2 "--cache-precision must be .*'int8'" "$GLOSS" translate model --cache-precision int8
 translate --sample --seed 3 <eight.src >sample.txt
 translate --sample --seed 3 --batch 1 <eight.src | diff - sample.txt || fail "a sample depends on the batch"
 translate --sample --seed 4 <eight.src | diff - sample.txt >/dev/null && fail "the seed does not matter" || true

@@ -74,14 +74,15 @@ class GoldenTranslator : public ::testing::Test {
     translator_.emplace(kGolden);
   }
   // A batch of its own, threads, workers and order change not a bit of what `translator` says.
-  void expect_no_company(const Translator& translator) const;
+  void expect_no_company(const Translator& translator, TranslateOptions options = {}) const;
 
   Lines lines_;
   std::optional<Translator> translator_;
 };
 
-inline void GoldenTranslator::expect_no_company(const Translator& translator) const {
-  TranslateOptions options;
+inline void GoldenTranslator::expect_no_company(const Translator& translator,
+                                                TranslateOptions options) const {
+  const TranslateOptions given = options;
   const auto want = translator.translate(lines_, options);
   struct Setting {
     int batch, threads, workers;
@@ -94,11 +95,11 @@ inline void GoldenTranslator::expect_no_company(const Translator& translator) co
     expect_same(translator.translate(lines_, options), want);
   }
   const Lines reversed(lines_.rbegin(), lines_.rend());
-  auto got = translator.translate(reversed);
+  auto got = translator.translate(reversed, given);
   std::reverse(got.begin(), got.end());
   expect_same(got, want);
   // The comparison can fail.
-  const auto other = translator.translate(Lines{lines_[0] + " today"});
+  const auto other = translator.translate(Lines{lines_[0] + " today"}, given);
   EXPECT_NE(texts_of(other)[0], texts_of(want)[0]);
   EXPECT_FALSE(tests::same_bits(scores_of(other), scores_of({want[0]})));
 }

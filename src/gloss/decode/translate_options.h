@@ -2,11 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "gloss/base/options.h"
 #include "gloss/decode/options.h"
+#include "gloss/models/cache_memory.h"
 
 namespace gloss::decode {
+
+// --cache-precision, with the help of the command that has it.
+inline Field cache_precision_field(std::string_view help) {
+  using models::CachePrecision;
+  return Field("cache-precision", "P", help)
+      .choices<CachePrecision>(
+          {{CachePrecision::float32, "float32"}, {CachePrecision::bfloat16, "bfloat16"}});
+}
 
 struct TranslateOptions {
   SearchOptions search;  // `sampling` is made of the next two by search_options()
@@ -21,6 +31,8 @@ struct TranslateOptions {
   bool split_sentences = false;     // every sentence of a line is translated on its own
   int64_t max_source_length = 512;  // pieces; a longer line is split at sentences, words or pieces
   bool cache = true;                // remember keys and values; off: compute every prefix again
+  // In which numbers; without a cache they are rounded where it would round them.
+  models::CachePrecision cache_precision = models::CachePrecision::float32;
 
   int threads = 0;  // in all; 0: one a core
   int workers = 0;  // that translate different sentences, `threads` divided among them; 0: as many as pay
@@ -59,6 +71,8 @@ struct TranslateOptions {
     visit(Field("workers", "N", "groups of threads with sentences of their own; 0: as many as pay")
               .range(0, 1024),
           self.workers);
+    visit(cache_precision_field("of kept keys and values; bfloat16 takes half the memory"),
+          self.cache_precision);
     visit(Field("cache", "", "compute every prefix anew, for comparison"), self.cache);
     visit(Field("split-sentences", "", "translate each sentence of a line on its own"), self.split_sentences);
     visit(Field("max-source-length", "N", "pieces; a longer line is translated in parts").range(8, 1 << 20),

@@ -49,6 +49,7 @@ struct Task {
   const text::Tokenizer& tokenizer;
   const SearchOptions& search;
   models::Caching caching;
+  models::CachePrecision cache_precision;
   bool copy_unknown;
   LineQueue& queue;
 };
@@ -86,7 +87,7 @@ std::vector<Candidate> candidates_of(const Task& task, Context& context, const J
 // One worker: its own threads, memory, cache and search.
 void work(const Task& task, const Crew& crew) {
   Context context(crew.threads_each);
-  const auto state = task.model.decoder_state(context, task.caching);
+  const auto state = task.model.decoder_state(context, task.caching, task.cache_precision);
   Search search(context, *state, task.search);
   std::unordered_map<int64_t, Job> running;
   const auto on_done = [&](int64_t id, std::vector<Hypothesis> hypotheses) {
@@ -164,6 +165,7 @@ Translator::Translator(const std::filesystem::path& folder, std::optional<kernel
 void Translator::translate(const LineSource& source, const TranslateOptions& options,
                            const Deliver& deliver) const {
   const SearchOptions search = search_options(options, own_end_);
+  model_->require_cache(options.cache_precision);
   const Splitting splitting{options.split_sentences, options.max_source_length};
   const size_t window = std::max(kLeastWindow, kWindowBatches * static_cast<size_t>(search.batch));
   const auto pieces_a_window = static_cast<int64_t>(window) * kPiecesALine;
@@ -203,7 +205,7 @@ void Translator::translate(const LineSource& source, const TranslateOptions& opt
 
   {
     Workers workers({*model_, tokenizer_, search, options.cache ? models::Caching::on : models::Caching::off,
-                     options.copy_unknown && !options.plain, queue});
+                     options.cache_precision, options.copy_unknown && !options.plain, queue});
     try {
       while (!ended && queue.wait_for_room(window, pieces_a_window)) {
         int64_t sentences = 0;
