@@ -13,7 +13,7 @@ namespace {
 TEST(LargeMemory, IsAlignedAndWritableToItsEnd) {
   constexpr size_t kHuge = size_t{2} << 20;
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{100}, kHuge - 1, kHuge, 3 * kHuge + 17}) {
-    const std::unique_ptr<void, FreeLarge> memory(allocate_large(bytes));
+    const std::unique_ptr<void, FreeLarge> memory(allocate_large(bytes), FreeLarge{bytes});
     ASSERT_NE(memory, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.get()) % (bytes < kHuge ? 64 : kHuge), 0u) << bytes;
     std::memset(memory.get(), 1, bytes);

@@ -3,34 +3,30 @@
 #include <sys/mman.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <new>
 
 namespace gloss {
 namespace {
 
-constexpr size_t kAlignment = 64, kHugePage = size_t{2} << 20;
+constexpr size_t kHugePage = size_t{2} << 20;
 
-size_t multiple(size_t bytes, size_t step) {
-  return (bytes + step - 1) / step * step;
+// operator new, as everything else, so that whoever counts memory sees it.
+std::align_val_t alignment(size_t bytes) {
+  return std::align_val_t{bytes >= kHugePage ? kHugePage : 64};
 }
 
 }  // namespace
 
 void* allocate_large(size_t bytes) {
-  if (bytes > SIZE_MAX - kHugePage) throw std::bad_alloc();
-  const bool huge = bytes >= kHugePage;
-  void* memory = nullptr;
-  if (::posix_memalign(&memory, huge ? kHugePage : kAlignment, multiple(bytes + (bytes == 0), kAlignment)) !=
-      0)
-    throw std::bad_alloc();
+  if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
+  void* const memory = ::operator new(bytes, alignment(bytes));
   // Whole huge pages only: what is behind them would be resident without being used. Advice may be refused.
-  if (huge) ::madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  if (bytes >= kHugePage) ::madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return memory;
 }
 
-void free_large(void* memory) noexcept {
-  std::free(memory);
+void free_large(void* memory, size_t bytes) noexcept {
+  ::operator delete(memory, alignment(bytes));
 }
 
 }  // namespace gloss

@@ -81,7 +81,8 @@ template <class T>
 using Memory = std::unique_ptr<T[], FreeLarge>;
 template <class T>
 Memory<T> allocate(int64_t count) {
-  return Memory<T>(static_cast<T*>(allocate_large(static_cast<size_t>(count) * sizeof(T))));
+  const size_t bytes = static_cast<size_t>(count) * sizeof(T);
+  return Memory<T>(static_cast<T*>(allocate_large(bytes)), FreeLarge{bytes});
 }
 
 }  // namespace

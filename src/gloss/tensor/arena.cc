@@ -45,13 +45,13 @@ struct Arena::Core : std::enable_shared_from_this<Arena::Core> {
   Counters counters;
   bool closed = false;
 
-  static void release(void* raw) { free_large(raw); }
+  static void release(void* raw, size_t c) { free_large(raw, raw_bytes(c)); }
   static size_t raw_bytes(size_t c) { return sizeof(Block) + class_bytes(c) + kSlack; }
 
   void trim_locked() {
     for (size_t c = 0; c < kClasses; ++c) {
       for (void* raw : spare[c]) {
-        release(raw);
+        release(raw, c);
         counters.bytes_held -= raw_bytes(c);
       }
       spare[c].clear();
@@ -62,7 +62,7 @@ struct Arena::Core : std::enable_shared_from_this<Arena::Core> {
     counters.bytes_requested -= requested;
     counters.bytes_live -= class_bytes(c);
     if (closed) {
-      release(raw);
+      release(raw, c);
       counters.bytes_held -= raw_bytes(c);
     } else {
       spare[c].push_back(raw);
