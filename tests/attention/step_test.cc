@@ -2,6 +2,7 @@
 // and rounded to bfloat16.
 #include <bit>
 #include <map>
+#include <set>
 #include <type_traits>
 
 #include "attention/support.h"
@@ -290,15 +291,81 @@ TEST(KvCacheSize, AReorderMovesNoKeysOrValues) {
     cache.append(0, kernels::matrix(row));
   };
   step(0, 0);
-  const float* first = cache.self_rows(0)[0].key;
+  const float* first = cache.self_rows(0)[0].pages[0];
   const std::vector<float> stored(first, first + 16);
   step(1, 0);
   step(1, 1);
-  EXPECT_EQ(cache.self_rows(0)[0].key, first);
+  EXPECT_EQ(cache.self_rows(0)[0].pages[0], first);
   EXPECT_TRUE(same_bits(stored, std::vector<float>(first, first + 16)));
   // Row 0 of the third step came from row 1 of the second, which came from row 0 of the first.
   const kernels::CachedRows<float> looks = cache.self_rows(0)[0];
   EXPECT_THAT(std::vector<int32_t>(looks.index, looks.index + looks.count), ::testing::ElementsAre(0, 3, 4));
+}
+
+// Whatever hypotheses live on, each finds the rows of its own past in their order, in every layer, though
+// dead rows give way to new ones.
+TEST(KvCacheSize, DeadRowsGiveWayAndLiveOnesAreFoundAgain) {
+  constexpr int64_t kBeam = 4, kSteps = 120, kRow = 6, kSlots = 2;
+  for (const uint64_t seed : {1, 2, 3}) {
+    for (const bool all_from_one : {false, true}) {
+      Context context;
+      KvCache<float> cache(context.arena, 2, {3, 3}, {3, 3});
+      // What a hypothesis has read: a number for each of its tokens, which its row is filled with.
+      std::vector<std::vector<std::vector<float>>> past(kSlots, {{}});
+      for (int slot = 0; slot < kSlots; ++slot) cache.open(slot);
+      float token = 0;
+      for (int64_t t = 0; t < kSteps; ++t) {
+        std::vector<Extension> extensions;
+        std::vector<float> rows;
+        for (int slot = 0; slot < kSlots; ++slot) {
+          std::vector<std::vector<float>> next;
+          for (int64_t b = 0; b < (t == 0 ? 1 : kBeam); ++b) {
+            const auto index = static_cast<uint64_t>((t * kSlots + slot) * kBeam + b);
+            const auto parents = static_cast<uint64_t>(past[static_cast<size_t>(slot)].size());
+            const auto parent = all_from_one ? 0 : RandomKey(seed).below(index, parents);
+            extensions.push_back({slot, static_cast<int>(parent)});
+            next.push_back(past[static_cast<size_t>(slot)][parent]);
+            next.back().push_back(++token);
+            rows.insert(rows.end(), kRow, token);
+          }
+          past[static_cast<size_t>(slot)] = std::move(next);
+        }
+        cache.begin_step(extensions);
+        const auto count = static_cast<int64_t>(extensions.size());
+        for (int64_t layer = 0; layer < 2; ++layer) {
+          for (float& x : rows) x = -x;  // layers differ
+          cache.append(layer, {rows.data(), count, kRow, kRow});
+        }
+        for (int64_t layer = 0; layer < 2; ++layer) {
+          const auto looks = cache.self_rows(layer);
+          size_t row = 0;
+          for (const auto& hypotheses : past) {
+            for (const std::vector<float>& tokens : hypotheses) {
+              const kernels::CachedRows<float>& found = looks[row++];
+              ASSERT_EQ(found.count, static_cast<int64_t>(tokens.size()));
+              for (size_t i = 0; i < tokens.size(); ++i) {
+                const int64_t r = found.index[i];
+                const float* at = found.pages[r / kernels::kCachePage] + r % kernels::kCachePage * kRow;
+                const float wanted = layer == 0 ? -tokens[i] : tokens[i];
+                ASSERT_EQ(at[0], wanted) << "step " << t << ", token " << i;
+                ASSERT_EQ(at[found.value_column], wanted);
+              }
+            }
+          }
+        }
+        // Of rows that died a third at most is kept, but for those of the last page or two.
+        std::set<float> alive;
+        for (const auto& hypotheses : past) {
+          for (const auto& tokens : hypotheses) alive.insert(tokens.begin(), tokens.end());
+        }
+        const KvCacheSize size = cache.size();
+        const auto bytes = static_cast<int64_t>(2 * kRow * sizeof(float));
+        EXPECT_LE(size.self_bytes / bytes,
+                  static_cast<int64_t>(alive.size()) * 3 / 2 + kSlots * 2 * kernels::kCachePage);
+        EXPECT_LT(size.spare_bytes / bytes, kSlots * 2 * kernels::kCachePage);
+      }
+    }
+  }
 }
 
 TEST(KvCacheErrors, AreCaught) {

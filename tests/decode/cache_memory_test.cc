@@ -125,14 +125,15 @@ TYPED_TEST(CacheMemoryOfASearch, IsThePayloadToTheByte) {
     EXPECT_EQ(this->run(this->model_, {m, n, batch, 1}).peak, formula);
     EXPECT_EQ(this->said({m, n, batch, 1}).payload_bytes, formula);
   }
-  // 1 + (n - 1) beam rows: 16 of 16, 64 of 64 and 256 of 256.
+  // 1 + (n - 1) beam rows: 16, 64 and 256, whole pages. Some hypotheses die, and their rows with them.
   constexpr std::pair<int64_t, int64_t> kFull[] = {{6, 3}, {22, 3}, {52, 5}};
   for (const auto& [n, beam] : kFull) {
     const int64_t formula =
         kLayers * this->kElement * (2 * n * kModel * batch * beam + 2 * m * kModel * batch);
     const int64_t shared = kLayers * this->kElement * 2 * kModel * batch * (beam - 1);
-    EXPECT_EQ(this->run(this->model_, {m, n, batch, beam}).peak, formula - shared)
-        << n << " tokens, beam " << beam;
+    const Taken found = this->run(this->model_, {m, n, batch, beam});
+    EXPECT_LE(found.peak, formula - shared) << n << " tokens, beam " << beam;
+    EXPECT_GE(found.peak, (formula - shared) / beam) << n << " tokens, beam " << beam;
     const auto said = this->said({m, n, batch, beam});
     EXPECT_EQ(said.payload_bytes, formula);
     EXPECT_EQ(said.shared_bytes, shared);
@@ -146,11 +147,17 @@ TYPED_TEST(CacheMemoryOfASearch, IsForetoldPartByPart) {
                           models::CacheUse{9, 20, 3, 5}, models::CacheUse{3, 41, 1, 2}}) {
     const Taken found = this->run(this->model_, use);
     const auto said = this->said(use);
-    EXPECT_EQ(found.peak, said.payload_bytes - said.shared_bytes + said.spare_bytes);
-    EXPECT_EQ(found.at_peak.self_bytes, said.self_bytes - said.shared_bytes);
+    const int64_t rows = said.self_bytes - said.shared_bytes;
     EXPECT_EQ(found.at_peak.memory_bytes, said.memory_bytes);
-    EXPECT_EQ(found.at_peak.spare_bytes, said.spare_bytes);
     EXPECT_EQ(found.at_peak.table_bytes, said.table_bytes);
+    EXPECT_LE(found.peak, said.payload_bytes - said.shared_bytes + said.spare_bytes);
+    EXPECT_LE(found.at_peak.self_bytes, rows);
+    if (use.beam > 1 && use.target_length > 10) {
+      EXPECT_LT(found.at_peak.self_bytes, rows) << "no dead row gave way";
+    } else {
+      EXPECT_EQ(found.at_peak.self_bytes, rows);
+      EXPECT_EQ(found.at_peak.spare_bytes, said.spare_bytes);
+    }
   }
 }
 

@@ -25,7 +25,7 @@ std::string refusal(const CacheCost& cost, const CacheUse& use) {
   return "";
 }
 
-TEST(CacheMemory, IsTheFormulaAndWhatGrowthAdds) {
+TEST(CacheMemory, IsTheFormulaAndWhatPagesAdd) {
   // tiny: 4 layers, d 128, four bytes a number.
   const CacheCost cost{4, 4 * 4 * 2 * 128, 4 * 4 * 2 * 128};
   const CacheMemory greedy = cache_memory(cost, {30, 32, 64, 1});
@@ -34,14 +34,14 @@ TEST(CacheMemory, IsTheFormulaAndWhatGrowthAdds) {
   EXPECT_EQ(greedy.payload_bytes, 4 * 4 * (2 * 32 * 128 * 64 + 2 * 30 * 128 * 64));
   EXPECT_EQ(greedy.shared_bytes, 0);
   EXPECT_EQ(greedy.table_bytes, 4 * 32 * 64);
-  EXPECT_EQ(greedy.spare_bytes, 0);  // 32 rows are twice the first 16
+  EXPECT_EQ(greedy.spare_bytes, 0);  // 32 rows are two pages
 
   const CacheMemory beam = cache_memory(cost, {30, 30, 64, 5});
   EXPECT_EQ(beam.self_bytes, 4 * 4 * (2 * 30 * 128 * 64 * 5));
   EXPECT_EQ(beam.memory_bytes, greedy.memory_bytes);
   EXPECT_EQ(beam.shared_bytes, 4 * 4 * (2 * 128 * 64 * 4));
   EXPECT_EQ(beam.table_bytes, 4 * 30 * 64 * 5);
-  EXPECT_EQ(beam.spare_bytes, 4 * 4 * 2 * 128 * 64 * (256 - (1 + 29 * 5)));  // 16, 32, 64, 128, 256 rows
+  EXPECT_EQ(beam.spare_bytes, 4 * 4 * 2 * 128 * 64 * (160 - (1 + 29 * 5)));  // ten pages of 16 rows
 
   EXPECT_EQ(cache_memory(cost, {1, 1, 1, 5}).spare_bytes, 15 * cost.self_bytes);
   EXPECT_EQ(cache_memory({}, {30, 30, 64, 5}).payload_bytes, 0);  // a decoder without layers

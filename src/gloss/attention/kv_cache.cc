@@ -27,7 +27,7 @@ void KvCache<Stored>::open(int slot) {
   s.open = true;
   s.self.assign(static_cast<size_t>(layers_), {});
   s.memory.assign(static_cast<size_t>(layers_), {});
-  s.used = s.capacity = 0;
+  s.used = 0;
   // Before the first step there is one hypothesis, the empty one.
   s.live = 1;
   if (s.ancestors.empty()) s.ancestors.emplace_back();
@@ -49,19 +49,49 @@ void KvCache<Stored>::set_memory(int slot, int64_t layer, const T* rows, int64_t
   at(slot).memory[static_cast<size_t>(layer)] = kept;
 }
 
+// Where a third is dead: then the rows that move are at most three times as many as those that were added
+// since the last time. Live rows move to the front in their order, so a hypothesis finds the same rows in the
+// same order as before.
 template <class Stored>
-int64_t KvCache<Stored>::grown(int64_t capacity, int64_t rows) {
-  return rows <= capacity ? capacity : std::max(rows, std::max<int64_t>(16, 2 * capacity));
+void KvCache<Stored>::forget_dead_rows(Slot& slot) {
+  constexpr int32_t kDead = -1;
+  place_.assign(static_cast<size_t>(slot.used), kDead);
+  int32_t live = 0;
+  for (size_t r = 0; r < slot.live; ++r) {
+    for (const int32_t row : slot.ancestors[r]) {
+      if (std::exchange(place_[static_cast<size_t>(row)], 0) == kDead) ++live;
+    }
+  }
+  if (3 * (slot.used - live) < slot.used) return;
+  int32_t next = 0;
+  for (int64_t row = 0; row < slot.used; ++row) {
+    int32_t& place = place_[static_cast<size_t>(row)];
+    if (place == kDead) continue;
+    place = next++;
+    if (place == row) continue;
+    for (const Pages& pages : slot.self) std::copy_n(pages.row(row), self_.row(), pages.row(place));
+  }
+  for (size_t r = 0; r < slot.live; ++r) {
+    for (int32_t& row : slot.ancestors[r]) row = place_[static_cast<size_t>(row)];
+  }
+  slot.used = live;
 }
 
+// For `rows` more.
 template <class Stored>
-void KvCache<Stored>::grow(Slot& slot, int64_t rows) {
-  if (rows <= slot.capacity) return;
-  slot.capacity = grown(slot.capacity, rows);
-  for (Tensor<Stored>& layer : slot.self) {
-    const Tensor<Stored> larger(arena_, {slot.capacity, self_.row()});
-    if (slot.used > 0) std::copy_n(layer.data(), slot.used * self_.row(), larger.data());
-    layer = larger;
+void KvCache<Stored>::make_room(Slot& slot, int64_t rows) {
+  using kernels::kCachePage;
+  const auto room = [&] {
+    return slot.self.empty() ? 0 : static_cast<int64_t>(slot.self.front().held.size()) * kCachePage;
+  };
+  if (slot.used + rows <= room()) return;
+  forget_dead_rows(slot);
+  const auto wanted = static_cast<size_t>((slot.used + rows + kCachePage - 1) / kCachePage);
+  for (Pages& pages : slot.self) {
+    while (pages.held.size() < wanted) pages.held.emplace_back(arena_, Shape{kCachePage, self_.row()});
+    pages.held.resize(wanted);  // what is not needed goes to other sentences
+    pages.first.clear();
+    for (const Tensor<Stored>& page : pages.held) pages.first.push_back(page.data());
   }
 }
 
@@ -76,7 +106,7 @@ void KvCache<Stored>::begin_step(std::span<const Extension> rows) {
             "the rows of slot {} do not stand together in a step of the key/value cache", rows[i].slot);
     size_t n = 0;
     while (i + n < rows.size() && rows[i + n].slot == rows[i].slot) ++n;
-    grow(slot, slot.used + static_cast<int64_t>(n));
+    make_room(slot, static_cast<int64_t>(n));
     if (slot.next.size() < n) slot.next.resize(n);
     for (size_t r = 0; r < n; ++r) {
       const auto parent = static_cast<size_t>(rows[i + r].parent);
@@ -114,10 +144,10 @@ std::span<const kernels::CachedRows<Stored>> KvCache<Stored>::self_rows(int64_t 
   rows_.clear();
   for (size_t i = 0; i < step_.size();) {
     const Slot& slot = at(step_[i].slot);
-    const Stored* first = slot.self[static_cast<size_t>(layer)].data();
+    const Stored* const* const pages = slot.self[static_cast<size_t>(layer)].first.data();
     for (size_t r = 0; r < slot.live; ++r, ++i) {
       const std::vector<int32_t>& index = slot.ancestors[r];
-      rows_.push_back({first, first + self_.key, index.data(), static_cast<int64_t>(index.size())});
+      rows_.push_back({nullptr, nullptr, index.data(), static_cast<int64_t>(index.size()), pages, self_.key});
     }
   }
   return rows_;
@@ -141,7 +171,8 @@ typename KvCache<Stored>::Size KvCache<Stored>::size() const {
   for (const Slot& slot : slots_) {
     if (!slot.open) continue;
     size.self_bytes += layers_ * slot.used * self_.row() * element;
-    size.spare_bytes += layers_ * (slot.capacity - slot.used) * self_.row() * element;
+    const int64_t pages = slot.self.empty() ? 0 : static_cast<int64_t>(slot.self.front().held.size());
+    size.spare_bytes += layers_ * (pages * kernels::kCachePage - slot.used) * self_.row() * element;
     for (const Tensor<Stored>& memory : slot.memory) size.memory_bytes += memory.size() * element;
     for (size_t r = 0; r < slot.live; ++r) {
       size.table_bytes += static_cast<int64_t>(slot.ancestors[r].size() * sizeof(int32_t));

@@ -1,6 +1,7 @@
 // The key/value cache of translation. Self-attention keys and values are stored once where they were made and
-// found through a table of ancestors: reordering hypotheses moves integers. Those of cross-attention are made
-// once a sentence and shared by its hypotheses.
+// found through a table of ancestors: reordering hypotheses moves integers. They stand in pages, so that a
+// growing sentence copies nothing, and when a page is full, rows that no live hypothesis descends from give
+// way. Those of cross-attention are made once a sentence and shared by its hypotheses.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ struct KvExtension {
   int slot = 0, parent = 0;
 };
 struct KvCacheSize {
-  int64_t self_bytes = 0, memory_bytes = 0;  // payload: rows in use
-  int64_t spare_bytes = 0;                   // room for rows to come
+  int64_t self_bytes = 0, memory_bytes = 0;  // payload: rows that are there
+  int64_t spare_bytes = 0;                   // room for rows to come, in the last page
   int64_t table_bytes = 0;                   // ancestor indices
 };
 
@@ -57,23 +58,29 @@ class KvCache {
   const Widths& memory_widths() const { return memory_; }
 
   Size size() const;
-  // How many rows a slot that has room for `capacity` has room for once it holds `rows`.
-  static int64_t grown(int64_t capacity, int64_t rows);
   // Key/value rows made so far a layer, by projection of target tokens.
   int64_t rows_projected() const { return rows_projected_; }
 
  private:
+  struct Pages {
+    std::vector<Tensor<Stored>> held;  // [kCachePage, self row]
+    std::vector<const Stored*> first;  // of each
+    Stored* row(int64_t r) const {
+      return held[static_cast<size_t>(r / kernels::kCachePage)].row(r % kernels::kCachePage);
+    }
+  };
   struct Slot {
     bool open = false;
-    std::vector<Tensor<Stored>> self;    // a layer each: [capacity, self row]
-    std::vector<Tensor<Stored>> memory;  // a layer each: [source tokens, memory row]
-    int64_t used = 0, capacity = 0;
+    std::vector<Pages> self;                            // a layer each
+    std::vector<Tensor<Stored>> memory;                 // a layer each: [source tokens, memory row]
+    int64_t used = 0;                                   // rows
     std::vector<std::vector<int32_t>> ancestors, next;  // a hypothesis each: the rows of its tokens
     size_t live = 0;                                    // hypotheses in `ancestors`
     int64_t step = -1;                                  // the last one it took part in
   };
   Slot& at(int slot);
-  void grow(Slot& slot, int64_t rows);
+  void make_room(Slot& slot, int64_t rows);
+  void forget_dead_rows(Slot& slot);
 
   Arena& arena_;
   int64_t layers_;
@@ -82,6 +89,7 @@ class KvCache {
   std::vector<Extension> step_;
   std::vector<int64_t> positions_;
   std::vector<kernels::CachedRows<Stored>> rows_;
+  std::vector<int32_t> place_;  // of a row once the dead ones are gone; kept for its memory
   int64_t rows_projected_ = 0, steps_ = 0;
 };
 

@@ -66,12 +66,17 @@ void attention_backward(ThreadPool& pool, const Attention<T>& in, const Attentio
 
 // One decoding step: every query row looks at rows of a cache through a table of indices. The cache keeps its
 // numbers as `Stored`: as they are computed, or rounded (bfloat16.h) and widened where they are read.
+inline constexpr int64_t kCachePage = 16;  // rows
 template <class Stored>
 struct CachedRows {
-  const Stored* key = nullptr;  // row r of the keys begins at key + r * key_stride
+  // Rows under each other: those of the keys from here on, every key_stride; those of the values likewise.
+  const Stored* key = nullptr;
   const Stored* value = nullptr;
   const int32_t* index = nullptr;  // which rows, oldest first; null: 0, 1, 2, ...
   int64_t count = 0;
+  // Or in pages of kCachePage rows of keys with their values behind, at column `value_column`.
+  const Stored* const* pages = nullptr;
+  int64_t value_column = 0;
 };
 template <class Stored>
 struct CachedAttention {

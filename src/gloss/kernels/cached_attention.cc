@@ -16,10 +16,22 @@ HWY_BEFORE_NAMESPACE();
 namespace gloss::kernels::HWY_NAMESPACE {
 namespace {
 
-// Row t of a hypothesis' keys or values.
+// Row t of what a hypothesis looks at.
 template <class Stored>
-HWY_INLINE const Stored* row_of(const Stored* rows, int64_t stride, const CachedRows<Stored>& of, int64_t t) {
-  return rows + (of.index ? of.index[t] : t) * stride;
+HWY_INLINE const Stored* row_of(const CachedRows<Stored>& of, const Stored* rows, int64_t column,
+                                int64_t stride, int64_t t) {
+  const int64_t row = of.index ? of.index[t] : t;
+  if (!of.pages) return rows + row * stride;
+  return of.pages[row / kCachePage] + row % kCachePage * stride + column;
+}
+template <class Stored>
+HWY_INLINE const Stored* key_of(const CachedAttention<Stored>& in, const CachedRows<Stored>& of, int64_t t) {
+  return row_of(of, of.key, 0, in.key_stride, t);
+}
+template <class Stored>
+HWY_INLINE const Stored* value_of(const CachedAttention<Stored>& in, const CachedRows<Stored>& of,
+                                  int64_t t) {
+  return row_of(of, of.value, of.value_column, in.value_stride, t);
 }
 
 // scores[h * stride + i] = q_h k_{t+i,h} for sixteen keys; those that are missing repeat the last one, so
@@ -28,8 +40,7 @@ template <int kChunks, class Stored, class T>
 HWY_INLINE void score_keys(const CachedAttention<Stored>& in, const CachedRows<Stored>& rows, const T* query,
                            int64_t t, T* scores, int64_t stride) {
   const Stored* keys[kWide];
-  for (int64_t i = 0; i < kWide; ++i)
-    keys[i] = row_of(rows.key, in.key_stride, rows, std::min(t + i, rows.count - 1));
+  for (int64_t i = 0; i < kWide; ++i) keys[i] = key_of(in, rows, std::min(t + i, rows.count - 1));
   for (int64_t h = 0; h < in.heads; ++h) {
     const T* q = query + h * in.d_k;
     Wide<T> dots[kWide];
@@ -67,7 +78,7 @@ HWY_INLINE void mix_chunks(const CachedAttention<Stored>& in, const CachedRows<S
     w[i] = weights + (c + i * kWide) / in.d_v * stride;
   }
   for (int64_t t = 0; t < rows.count; ++t) {
-    const Stored* value = row_of(rows.value, in.value_stride, rows, t) + c;
+    const Stored* value = value_of(in, rows, t) + c;
     for (int i = 0; i < kChunks; ++i) mixed[i] = mul_add(set(w[i][t]), load(value + i * kWide), mixed[i]);
   }
   for (int i = 0; i < kChunks; ++i)
@@ -82,7 +93,7 @@ HWY_INLINE void mix_head(const CachedAttention<Stored>& in, const CachedRows<Sto
     const int64_t width = in.d_v - c, column = h * in.d_v + c;
     Wide<T> mixed = zero<T>();
     for (int64_t t = 0; t < rows.count; ++t) {
-      const Stored* value = row_of(rows.value, in.value_stride, rows, t) + column;
+      const Stored* value = value_of(in, rows, t) + column;
       mixed = mul_add(set(w[t]), load_chunk(value, width), mixed);
     }
     store_chunk(mixed * set(inverse), out + column, width);

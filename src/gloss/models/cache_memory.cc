@@ -2,8 +2,8 @@
 
 #include <initializer_list>
 
-#include "gloss/attention/kv_cache.h"
 #include "gloss/base/error.h"
+#include "gloss/kernels/attention.h"
 
 namespace gloss::models {
 namespace {
@@ -37,13 +37,11 @@ CacheMemory cache_memory(const CacheCost& cost, const CacheUse& use) {
   if (cost.self_bytes == 0) return memory;  // no rows, and no tables to find them by
   memory.table_bytes =
       product(use, {static_cast<int64_t>(sizeof(int32_t)), use.target_length, use.batch, use.beam});
-  // A slot grows as its hypotheses do: one row at the first token, `beam` at each one after it.
-  int64_t rows = 1, capacity = attention::KvCache<float>::grown(0, rows);
-  for (int64_t token = 1; token < use.target_length; ++token) {
-    if (__builtin_add_overflow(rows, use.beam, &rows)) too_much(use);
-    capacity = attention::KvCache<float>::grown(capacity, rows);
-  }
-  memory.spare_bytes = product(use, {cost.self_bytes, use.batch, capacity - rows});
+  // Pages of a slot that are filled: one row at the first token, `beam` at each one after it.
+  constexpr int64_t kPage = kernels::kCachePage;
+  int64_t rows = product(use, {use.target_length - 1, use.beam});
+  if (__builtin_add_overflow(rows, 1, &rows)) too_much(use);
+  memory.spare_bytes = product(use, {cost.self_bytes, use.batch, (kPage - rows % kPage) % kPage});
   return memory;
 }
 
