@@ -7,11 +7,12 @@ namespace gloss::decode {
 
 using kernels::kRowPart;
 
-void Ranking::begin(int64_t rows, int64_t vocabulary, int64_t width) {
-  vocabulary_ = vocabulary;
+void Ranking::begin(int64_t rows, int64_t vocabulary, int64_t width, int threads) {
   width_ = width;
-  runs_ = (vocabulary + kParts.run - 1) / kParts.run;
   parts_ = (vocabulary + kRowPart - 1) / kRowPart;
+  constexpr int64_t kPartsOfARun = 8;
+  cut_ = {kRowPart, (threads == 1 ? std::max<int64_t>(parts_, 1) : kPartsOfARun) * kRowPart};
+  runs_ = (vocabulary + cut_.run - 1) / cut_.run;
   if (masked_.size() < static_cast<size_t>(rows)) masked_.resize(static_cast<size_t>(rows));
   for (int64_t row = 0; row < rows; ++row) masked(row).clear();
   sums_.resize(static_cast<size_t>(rows * parts_));
@@ -28,8 +29,8 @@ void Ranking::see(int64_t row, int64_t token, kernels::Matrix<float> logits) {
       const kernels::PartOfSum sum = kernels::sum_exp(part);
       sums_[static_cast<size_t>(row * parts_ + first / kRowPart)] = sum;
 
-      const std::span<kernels::Ranked> best = best_of(row, first / kParts.run);
-      if (first % kParts.run == 0) kernels::top_k_begin(best);
+      const std::span<kernels::Ranked> best = best_of(row, first / cut_.run);
+      if (first % cut_.run == 0) kernels::top_k_begin(best);
       for (; next_masked != masked.end() && *next_masked < first + count; ++next_masked)
         part[static_cast<size_t>(*next_masked - first)] = -std::numeric_limits<float>::infinity();
       // Far into a run, few parts hold a token that is better than what was found before.

@@ -21,17 +21,17 @@ struct RowChoice {
 // come in changes nothing. Reused for the next rows, with the memory of the last.
 class Ranking {
  public:
-  // For `rows` rows of `vocabulary` tokens.
-  void begin(int64_t rows, int64_t vocabulary, int64_t width);
+  // For `rows` rows of `vocabulary` tokens, which come from `threads` threads.
+  void begin(int64_t rows, int64_t vocabulary, int64_t width, int threads);
+  // How the rows may be cut. A run begins without knowing what others found, so one thread has a single one.
+  const kernels::ColumnParts& parts() const { return cut_; }
   // Tokens that row may not choose, to be filled after begin; in rising order.
   std::vector<int32_t>& masked(int64_t row) { return masked_[static_cast<size_t>(row)]; }
   // Takes logits [rows, columns] of rows from `row` and tokens from `token` on, and masks them in place. As
-  // kernels::SeePart: parts of `kParts.run` tokens of a row come in order, others at the same time.
+  // kernels::SeePart: parts of a run of a row come in order, others at the same time.
   void see(int64_t row, int64_t token, kernels::Matrix<float> logits);
   // When all was seen. Valid until the next begin.
   RowChoice choice(int64_t row);
-
-  static constexpr kernels::ColumnParts kParts{kernels::kRowPart, 8 * kernels::kRowPart};
 
  private:
   std::span<kernels::Ranked> best_of(int64_t row, int64_t run) {
@@ -39,7 +39,8 @@ class Ranking {
                                     static_cast<size_t>(width_));
   }
 
-  int64_t vocabulary_ = 0, width_ = 0, runs_ = 0, parts_ = 0;
+  kernels::ColumnParts cut_;
+  int64_t width_ = 0, runs_ = 0, parts_ = 0;
   std::vector<std::vector<int32_t>> masked_;  // by row
   std::vector<kernels::PartOfSum> sums_;      // [rows, parts]
   std::vector<kernels::Ranked> best_;         // [rows, runs, width]

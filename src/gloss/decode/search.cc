@@ -109,11 +109,12 @@ void Search::rank_rows(const Tensor<float>& states) {
   const auto rows = static_cast<int64_t>(steps_.size());
   choices_.resize(steps_.size());
   if (rules_.options.sampling) return draw_rows(states);
-  ranking_.begin(rows, rules_.vocabulary_size, SentenceSearch::choices_a_row(rules_));
+  ranking_.begin(rows, rules_.vocabulary_size, SentenceSearch::choices_a_row(rules_),
+                 context_.pool.threads());
   for (int64_t row = 0; row < rows; ++row) {
     sentence_of(row).mask(row_in_sentence_[static_cast<size_t>(row)], ranking_.masked(row));
   }
-  state_.logits_in_parts(states, Ranking::kParts, [this](int64_t row, int64_t token, auto logits) {
+  state_.logits_in_parts(states, ranking_.parts(), [this](int64_t row, int64_t token, auto logits) {
     require(row + logits.rows <= static_cast<int64_t>(steps_.size()) &&
                 token + logits.cols <= rules_.vocabulary_size,
             "the model gave logits of {} rows and {} tokens, not {} and {}", row + logits.rows,
