@@ -247,19 +247,20 @@ template class MultiHeadAttention<double>;
 
 using Float = MultiHeadAttention<float>;
 using Double = MultiHeadAttention<double>;
-using kernels::Bfloat16;
 template Var<float> Float::self_step(Tape<float>&, const Var<float>&, KvCache<float>&, int64_t,
                                      const DistanceBias<float>&) const;
-template Var<float> Float::self_step(Tape<float>&, const Var<float>&, KvCache<Bfloat16>&, int64_t,
+template Var<float> Float::self_step(Tape<float>&, const Var<float>&, KvCache<kernels::Bfloat16>&, int64_t,
                                      const DistanceBias<float>&) const;
 template Var<double> Double::self_step(Tape<double>&, const Var<double>&, KvCache<double>&, int64_t,
                                        const DistanceBias<double>&) const;
 template Var<float> Float::memory_step(Tape<float>&, const Var<float>&, KvCache<float>&, int64_t) const;
-template Var<float> Float::memory_step(Tape<float>&, const Var<float>&, KvCache<Bfloat16>&, int64_t) const;
+template Var<float> Float::memory_step(Tape<float>&, const Var<float>&, KvCache<kernels::Bfloat16>&,
+                                       int64_t) const;
 template Var<double> Double::memory_step(Tape<double>&, const Var<double>&, KvCache<double>&, int64_t) const;
 template Var<float> Float::self_whole<float>(Tape<float>&, const Rows&, const DistanceBias<float>&) const;
-template Var<float> Float::self_whole<Bfloat16>(Tape<float>&, const Rows&, const DistanceBias<float>&) const;
+template Var<float> Float::self_whole<kernels::Bfloat16>(Tape<float>&, const Rows&,
+                                                         const DistanceBias<float>&) const;
 template Var<float> Float::memory_whole<float>(Tape<float>&, const Rows&, const Rows&) const;
-template Var<float> Float::memory_whole<Bfloat16>(Tape<float>&, const Rows&, const Rows&) const;
+template Var<float> Float::memory_whole<kernels::Bfloat16>(Tape<float>&, const Rows&, const Rows&) const;
 
 }  // namespace gloss::attention

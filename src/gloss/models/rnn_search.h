@@ -2,7 +2,6 @@
 // states by additive attention.
 #pragma once
 
-#include <concepts>
 #include <deque>
 #include <optional>
 #include <span>
@@ -51,7 +50,7 @@ class RnnSearch {
   // Deep output [n, maxout] -> logits [n, V].
   autograd::Var<T> logits(autograd::Tape<T>& tape, const autograd::Var<T>& output) const;
   void logits_in_parts(autograd::Tape<T>& tape, const autograd::Var<T>& output, kernels::ColumnParts parts,
-                       const kernels::SeePart& see) const requires std::same_as<T, float>;
+                       const kernels::SeePart& see) const;
 
   // As Transformer's.
   TrainingLoss<T> loss(autograd::Tape<T>& tape, const Tokens& source, const Tokens& target,

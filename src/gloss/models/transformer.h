@@ -1,7 +1,6 @@
 // The Transformer (Vaswani et al. 2017): N encoder and N decoder layers over ragged batches.
 #pragma once
 
-#include <concepts>
 #include <deque>
 #include <optional>
 #include <string>
@@ -44,7 +43,7 @@ class Transformer {
   // states [n, d_model] -> logits [n, V].
   autograd::Var<T> logits(autograd::Tape<T>& tape, const autograd::Var<T>& states) const;
   void logits_in_parts(autograd::Tape<T>& tape, const autograd::Var<T>& states, kernels::ColumnParts parts,
-                       const kernels::SeePart& see) const requires std::same_as<T, float>;
+                       const kernels::SeePart& see) const;
 
   // Label-smoothed cross-entropy of targets (with end symbols), teacher-forced; see
   // nn::projection_cross_entropy.
