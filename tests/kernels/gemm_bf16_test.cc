@@ -125,6 +125,10 @@ TEST_F(GemmBf16, PartsAreThoseOfTheWhole) {
   expect_parts_of_the_whole(Precision::bfloat16);
 }
 
+TEST_F(GemmBf16, RowsAreGatheredWithTheVeryNumbers) {
+  expect_gathered_rows(Precision::bfloat16);
+}
+
 TEST_F(GemmBf16, HostileRowsAndColumnsStayAmongThemselves) {
   for (const float hostile : {kNan, kInfinity, -kInfinity}) {
     for (const int64_t k : {1, 20, 21, 1500}) {

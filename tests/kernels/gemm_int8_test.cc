@@ -223,6 +223,10 @@ TEST(GemmInt8, PartsAreThoseOfTheWhole) {
   in_every_form([](Isa) { expect_parts_of_the_whole(Precision::int8); });
 }
 
+TEST(GemmInt8, RowsAreGatheredWithTheVeryNumbers) {
+  in_every_form([](Isa) { expect_gathered_rows(Precision::int8); });
+}
+
 TEST(GemmInt8, HostileRowsGiveNanAndLeaveOthersAlone) {
   in_every_form([](Isa) {
     for (const float hostile : {kNan, -kNan, kInfinity, -kInfinity}) {

@@ -101,6 +101,59 @@ inline void expect_parts_of_the_whole(Precision precision) {
   }
 }
 
+// Columns of products with some rows of W, in any order and more than once, are those of all of W.
+inline void expect_gathered_rows(Precision precision) {
+  struct Size {
+    int64_t m, n, k;
+  };
+  for (const Size size : {Size{1, 1, 1}, {5, 200, 65}, {13, 1000, 72}, {97, 640, 1100}, {50, 131, 33}}) {
+    const Case c{.m = size.m, .n = size.n, .k = size.k, .tb = Transpose::yes, .bias = true};
+    const Operands<float> o(c, 17);
+    const PackedMatrix packed = pack(o.b.view(), c.tb, precision);
+    ThreadPool one(1);
+    gemm_packed(one, o.a.view(), packed, o.out.view(), Accumulate::no, o.epilogue());
+    for (const int64_t count : {1, 7, 15, 16, 17, 64, 65, 130, 300}) {
+      std::vector<int32_t> rows;
+      std::vector<float> bias;
+      for (int64_t i = 0; i < count; ++i) {
+        rows.push_back(
+            static_cast<int32_t>(RandomKey(5).below(static_cast<uint64_t>(i), static_cast<uint64_t>(c.n))));
+        bias.push_back(o.epilogue().bias[rows.back()]);
+      }
+      const Guarded<float> want(c.m, count, 0, 0);
+      for (int64_t i = 0; i < c.m; ++i) {
+        for (int64_t j = 0; j < count; ++j)
+          want.view().row(i)[j] = o.out.view().row(i)[rows[static_cast<size_t>(j)]];
+      }
+      for (const int threads : {1, 3}) {
+        ThreadPool pool(threads);
+        const PackedMatrix gathered = gather_rows(pool, packed, rows);
+        ASSERT_EQ(gathered.rows(), count);
+        ASSERT_EQ(gathered.cols(), c.k);
+        ASSERT_EQ(gathered.precision(), precision);
+        const Guarded<float> out(c.m, count, 3, 1), parts(c.m, count, 3, 1);
+        Epilogue<float> epilogue;
+        epilogue.bias = bias.data();
+        gemm_packed(pool, o.a.view(), gathered, out.view(), Accumulate::no, epilogue);
+        ASSERT_TRUE(same_bits(out.view(), want.view())) << count << " rows of " << c.text();
+        ASSERT_TRUE(out.surroundings_untouched());
+        gemm_packed_parts(pool, o.a.view(), gathered, bias.data(), {64, 192},
+                          [&](int64_t row, int64_t col, Matrix<float> y) {
+                            for (int64_t i = 0; i < y.rows; ++i)
+                              std::copy_n(y.row(i), y.cols, parts.view().row(row + i) + col);
+                          });
+        ASSERT_TRUE(same_bits(parts.view(), want.view())) << count << " rows of " << c.text();
+        std::vector<float> a(static_cast<size_t>(c.k)), b(a);
+        for (int64_t i = 0; i < count; ++i) {
+          unpack_row(gathered, i, a.data());
+          unpack_row(packed, rows[static_cast<size_t>(i)], b.data());
+          ASSERT_EQ(a, b);
+        }
+      }
+    }
+  }
+}
+
 // Threads that use one packed matrix at the same time, each with a pool of its own.
 inline void expect_shared_among_threads(Precision precision) {
   const Case c{.m = 50, .n = 200, .k = 130, .tb = Transpose::yes, .bias = true};

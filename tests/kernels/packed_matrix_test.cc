@@ -73,12 +73,19 @@ TEST(PackedMatrix, IsReadOnAnotherInstructionSet) {
   limit_isa(supported_isas().front());
   const Guarded<float> out(70, 20, 0, 0);
   for (int64_t i = 0; i < 70; ++i) unpack_row(packed, i, out.view().row(i));
+  ThreadPool pool(1);
+  EXPECT_THAT(message([&] { gather_rows(pool, packed, std::vector<int32_t>{1}); }),
+              HasSubstr("pack them again"));
   limit_isa(before);
   EXPECT_TRUE(same_bits(out.view(), weights.view()));
 }
 
 TEST(PackedMatrix, PartsAreThoseOfTheWhole) {
   tests::on_every_isa([](Isa) { expect_parts_of_the_whole(Precision::float32); });
+}
+
+TEST(PackedMatrix, RowsAreGatheredWithTheVeryNumbers) {
+  tests::on_every_isa([](Isa) { expect_gathered_rows(Precision::float32); });
 }
 
 TEST(PackedMatrix, IsTheSameFromAFewRowsAtATime) {
@@ -140,6 +147,9 @@ TEST(PackedMatrix, RefusesRowsItHasNot) {
                 unpack_rows(pool, packed, ids, {memory.data(), 2, 3, 3});
               }),
               HasSubstr("no row 7"));
+  EXPECT_THAT(message([&] { gather_rows(pool, packed, ids); }), HasSubstr("5 rows have no row 7"));
+  EXPECT_THAT(message([&] { gather_rows(pool, PackedMatrix(), ids); }), HasSubstr("no packed weights"));
+  EXPECT_EQ(gather_rows(pool, packed, {}).rows(), 0);
   EXPECT_EQ(message([&] {
               unpack_rows(pool, packed, ids, {memory.data(), 2, 4, 4});
             }),

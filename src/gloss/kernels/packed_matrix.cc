@@ -39,15 +39,14 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <new>
 
 #include "gloss/base/error.h"
-#include "gloss/base/large_memory.h"
 #include "gloss/kernels/gemm.h"
 #include "gloss/kernels/gemm_bf16.h"
 #include "gloss/kernels/gemm_onednn.h"
 #include "gloss/kernels/gemm_run.h"
 #include "gloss/kernels/gemm_vnni.h"
+#include "gloss/kernels/packed_body.h"
 #include "gloss/kernels/scratch.h"
 
 namespace gloss::kernels {
@@ -57,49 +56,9 @@ HWY_EXPORT(pack_whole_panel);
 HWY_EXPORT(panel_width);
 HWY_EXPORT(vector_width);
 
-// Where the numbers of W stand. Panels are `panel` rows of W wide, the last one as narrow as whole vectors
-// allow; a panel holds its steps one after another, a step the numbers of each row for `per_step` k.
-struct PanelLayout {
-  int64_t panel = 0, vector = 0;
-  int64_t per_step = 1, number_bytes = sizeof(float);
-  int64_t rows = 0, cols = 0;
-
-  int64_t steps() const { return ceil_div(cols, per_step); }
-  int64_t bytes() const { return multiple(rows, vector) * steps() * per_step * number_bytes; }
-  // Of row `row`: where its first number is, and how far apart the numbers of two steps are.
-  struct Row {
-    int64_t first, stride;
-  };
-  Row row(int64_t row) const {
-    const int64_t begin = row / panel * panel, width = std::min(panel, multiple(rows - begin, vector));
-    const int64_t step_bytes = per_step * number_bytes;
-    return {(begin * steps() + row - begin) * step_bytes, width * step_bytes};
-  }
-};
-
-template <class T>
-using Memory = std::unique_ptr<T[], FreeLarge>;
-template <class T>
-Memory<T> allocate(int64_t count) {
-  const size_t bytes = static_cast<size_t>(count) * sizeof(T);
-  return Memory<T>(static_cast<T*>(allocate_large(bytes)), FreeLarge{bytes});
-}
-
 }  // namespace
 
-struct PackedMatrix::Body {
-  Isa isa = Isa::ssse3;
-  Precision precision = Precision::float32;
-  PanelLayout layout;
-  Memory<std::byte> panels;     // of our kernel
-  OnednnWeightsPointer onednn;  // the same in oneDNN's layout, or null
-  Memory<float> scales;         // int8: [rows]
-  Memory<int32_t> starts;       // int8 in the form for VNNI: [rows up to whole vectors], see gemm_vnni.h
-};
-
-namespace {
-
-std::shared_ptr<PackedMatrix::Body> make_body(int64_t rows, int64_t cols, Precision precision) {
+std::shared_ptr<PackedMatrix::Body> make_packed_body(int64_t rows, int64_t cols, Precision precision) {
   require_precision(precision);
   auto body = std::make_shared<PackedMatrix::Body>();
   body->isa = current_isa();
@@ -129,11 +88,7 @@ std::shared_ptr<PackedMatrix::Body> make_body(int64_t rows, int64_t cols, Precis
   return body;
 }
 
-// Calls fill(row, count) for the rows of each panel of W's rows [first, end).
-template <class Fill>
-void for_panels(const PanelLayout& layout, int64_t first, int64_t end, Fill fill) {
-  for (int64_t row = first; row < end; row += layout.panel) fill(row, std::min(layout.panel, end - row));
-}
+namespace {
 
 // The panel that begins with row `row` of W, from its `count` rows of int8 numbers.
 template <int64_t kPerStep>
@@ -251,7 +206,7 @@ PackedMatrix pack(Matrix<const float> weights, Transpose stored, Precision preci
     packer.add(0, weights);
     return std::move(packer).finish();
   }
-  auto body = make_body(weights.cols, weights.rows, precision);
+  auto body = make_packed_body(weights.cols, weights.rows, precision);
   fill_panels(*body, {weights, stored, 0}, weights.cols);
   return PackedMatrix(std::move(body));
 }
@@ -262,7 +217,8 @@ PackedMatrix pack_int8(Matrix<const int8_t> weights, std::span<const float> scal
   return std::move(packer).finish();
 }
 
-Packer::Packer(int64_t rows, int64_t cols, Precision precision) : body_(make_body(rows, cols, precision)) {}
+Packer::Packer(int64_t rows, int64_t cols, Precision precision)
+    : body_(make_packed_body(rows, cols, precision)) {}
 
 namespace {
 

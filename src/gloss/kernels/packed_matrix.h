@@ -93,6 +93,11 @@ void gemm_packed_parts(ThreadPool& pool, Matrix<const float> x, const PackedMatr
 void unpack_row(const PackedMatrix& w, int64_t row, float* out);
 // out [rows.size(), in] = rows rows[0], rows[1], ... of W, as an embedding reads its table.
 void unpack_rows(ThreadPool& pool, const PackedMatrix& w, std::span<const int32_t> rows, Matrix<float> out);
+// Rows rows[0], rows[1], ... of W as weights of their own, with the very numbers: in gemm_packed and
+// gemm_packed_parts column i has the bits that column rows[i] has with W (of oneDNN's layout there is no
+// copy: products with this one are our own kernel's). Throws Error if there is no such row, or if the
+// instruction set was changed after packing.
+PackedMatrix gather_rows(ThreadPool& pool, const PackedMatrix& w, std::span<const int32_t> rows);
 // What pack_int8 takes: weights [out, in] and scales [out] of a matrix in int8, to be written to a file.
 void unpack_int8(const PackedMatrix& w, Matrix<int8_t> weights, std::span<float> scales);
 
