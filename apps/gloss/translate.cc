@@ -128,7 +128,7 @@ Run add_translate(CLI::App& program) {
                             "Translates files, or standard input, line for line.",
                             "gloss translate models/en-de < test.en > test.de",
                             {"output", "scores", "json", "beam", "n-best", "length-penalty", "patience",
-                             "max-length", "no-repeat-ngram", "sample", "temperature", "precision", "batch",
+                             "max-length", "no-repeat-ngram", "sample", "precision", "shortlist", "batch",
                              "threads", "workers", "split-sentences", "no-copy-unknown", "replace-invalid"}});
   auto typed = std::make_shared<Typed<TranslateCommand>>();
   app.add_option("MODEL", typed->value.model, "model folder")->required();

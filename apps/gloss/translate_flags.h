@@ -56,6 +56,9 @@ void settle_translating(Typed<Command>& typed, bool scores_shown) {
   } else {
     refuse_typed(typed, {"temperature", "top-k", "top-p", "seed"}, "is for drawing at random: add --sample");
   }
+  if (options.shortlist.empty())
+    refuse_typed(typed, {"shortlist-first", "shortlist-best"},
+                 "is for choosing among likely pieces: add --shortlist TABLE");
   if (options.plain && options.copy_unknown)
     refuse_typed(typed, {"copy-unknown"}, "is what --plain switches off: leave out one of them");
   typed.suggest(options.search.beam, std::max(options.search.beam, options.search.n_best));

@@ -27,6 +27,17 @@ for options in "--batch 1 --threads 1" "--batch 5 --threads 2" "--workers 2 --th
   translate $options | diff - plain.txt || fail "$options changes something"
 done
 
+# Among likely pieces: other scores, and nothing else changes them.
+"$GLOSS" shortlist whole --source dates/train.src --target dates/train.iso --output likely.lex 2>/dev/null
+likely() { translate --shortlist likely.lex --shortlist-first 5 --shortlist-best 3 "$@"; }
+likely >likely.txt
+cmp -s likely.txt plain.txt && fail "--shortlist changes no score" || true
+for options in "--batch 1 --threads 1" "--batch 5 --threads 2" "--workers 2 --threads 2" "--no-cache"; do
+  # shellcheck disable=SC2086
+  likely $options | diff - likely.txt || fail "$options changes something among likely pieces"
+done
+translate --shortlist likely.lex --shortlist-first 100000 | diff - plain.txt || fail "a shortlist of all pieces changes something"
+
 expect_failure 2 "no cache of keys and values to round: leave out --cache-precision" \
   "$GLOSS" translate whole --cache-precision bfloat16 twelve.src
 expect_failure 2 "leave out --cache-precision" "$GLOSS" info whole --cache-precision bfloat16

@@ -45,6 +45,38 @@ grep -qx "$(wc -l <pieces.lex) lines of words.lex" said.txt || fail "$(cat said.
 shortlist --table <(tac words.lex) | cmp - pieces.lex || fail "the order of lines changes the table"
 grep -q ' NULL ' pieces.lex || fail "NULL has no row: $(cat pieces.lex)"
 
+# Translating with it: a line says the same in any company, and among all pieces what it says without a table.
+head -n 12 dates/test.src >twelve.src
+translate() { "$GLOSS" translate model twelve.src --max-length 12 --beam 3 --scores "$@"; }
+few=(--shortlist own.lex --shortlist-first 5 --shortlist-best 2)
+translate >whole.txt
+translate "${few[@]}" >few.txt
+cmp -s few.txt whole.txt && fail "--shortlist changes no score" || true
+translate --shortlist own.lex --shortlist-first 100000 | diff - whole.txt || fail "all pieces are not all"
+for options in "--batch 1" "--batch 5 --workers 2 --threads 2" "--batch 3 --threads 1"; do
+  # shellcheck disable=SC2086
+  translate "${few[@]}" $options | diff - few.txt || fail "$options changes something among likely pieces"
+done
+translate "${few[@]}" --cache-precision bfloat16 >rounded.txt
+translate "${few[@]}" --cache-precision bfloat16 --no-cache | diff - rounded.txt || fail "the cache changes something"
+draw() { "$GLOSS" translate model twelve.src --max-length 12 --sample --seed 3 --scores "${few[@]}" "$@"; }
+draw >drawn.txt
+draw --batch 1 | diff - drawn.txt || fail "a draw depends on its company"
+"$GLOSS" evaluate model --source twelve.src --reference <(head -n 12 dates/test.iso) --max-length 12 --beam 3 \
+  "${few[@]}" --output said.out >/dev/null
+cut -f 1 few.txt | diff - said.out || fail "evaluate translates otherwise"
+for option in "--shortlist-first 5" "--shortlist-best 5"; do
+  # shellcheck disable=SC2086
+  expect_failure 2 "^gloss: ${option% *} is for choosing among likely pieces: add --shortlist" \
+    "$GLOSS" translate model $option twelve.src
+done
+expect_failure 1 'nowhere' "$GLOSS" translate model --shortlist nowhere twelve.src
+sed 's/ / foreign/' own.lex >foreign.lex
+expect_failure 1 'foreign.lex' "$GLOSS" translate model --shortlist foreign.lex twelve.src
+(head -n 3 own.lex && sed 's/ / foreign/' own.lex) >foreign.lex
+expect_failure 1 'lines of foreign.lex have words that are no pieces of this model' \
+  "$GLOSS" translate model --shortlist foreign.lex twelve.src
+
 # Bad input; a file that is there stays.
 cp own.lex before.lex
 refuses() { expect_failure "$1" "$2" "$GLOSS" shortlist model "${@:3}" --output own.lex; }

@@ -107,6 +107,50 @@ TEST_F(Packed, ComputesTheSameOnEveryInstructionSet) {
   }
 }
 
+// Logits of a few tokens are those of the same tokens among all, for every model and precision.
+TEST_F(Packed, LimitsTheOutputToTheSameBits) {
+  const std::vector<std::vector<int32_t>> limits{{0, 5, 66}, {}, {64}, {0, 1, 2, 3, 30, 31, 32, 33, 40, 65}};
+  for (const ModelConfig& config : configurations()) {
+    const auto model = make_model(config, context_.arena);
+    model->initialise(3);
+    save_model(folder_, *model);
+    SCOPED_TRACE(model->config_json().dump());
+    const auto plain = model->decoder_state(context_, Caching::on);
+    EXPECT_FALSE(plain->limit_output(limits[0])) << "weights that are trained are not packed";
+    for (const auto precision :
+         {kernels::Precision::float32, kernels::Precision::bfloat16, kernels::Precision::int8}) {
+      if (!kernels::precision_served(precision)) continue;
+      tests::on_every_isa([&](kernels::Isa) {
+        if (!kernels::precision_served(precision)) return;
+        const auto packed = load_packed_model(folder_, context_.arena, precision);
+        const auto state = packed->decoder_state(context_, Caching::on);
+        state->add(std::vector<int>{0, 1, 2}, source_);
+        const Tensor<float> states =
+            state->advance(std::vector<Step>{{0, 0, kPad}, {1, 0, kPad}, {2, 0, kPad}});
+        const Tensor<float> all = state->logits(states);
+        const std::vector<float> kept(all.values().begin(), all.values().end());
+        for (const auto& tokens : limits) {
+          ASSERT_TRUE(state->limit_output(tokens));
+          const int64_t columns = tokens.empty() ? 67 : std::ssize(tokens);
+          int64_t seen = 0;
+          state->logits_in_parts(states, {64, 64}, [&](int64_t row, int64_t col, kernels::Matrix<float> y) {
+            EXPECT_LE(col + y.cols, columns);
+            for (int64_t i = 0; i < y.rows; ++i) {
+              for (int64_t j = 0; j < y.cols; ++j) {
+                const int64_t token = tokens.empty() ? col + j : tokens[static_cast<size_t>(col + j)];
+                EXPECT_EQ(y.row(i)[j], kept[static_cast<size_t>((row + i) * 67 + token)]);
+              }
+            }
+            seen += y.rows * y.cols;
+          });
+          EXPECT_EQ(seen, 3 * columns);
+        }
+        EXPECT_EQ(packed->decoder_state(context_, Caching::off)->limit_output(limits[0]), false);
+      });
+    }
+  }
+}
+
 TEST_F(Packed, HoldsMatricesOnce) {
   TransformerConfig config = transformer();
   config.source_vocabulary = config.target_vocabulary = 5000;

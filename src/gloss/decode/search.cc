@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "gloss/base/error.h"
@@ -15,6 +16,9 @@ constexpr int64_t kLogitsATask = 1 << 16;
 // read the layer's weights too often.
 constexpr int64_t kLogitsAtATime = 1 << 18;
 constexpr int64_t kLeastRowsAtATime = 24;
+
+// Rows a task ranks or draws from among their own tokens.
+constexpr int64_t kRowsATask = 64;
 
 SearchRules rules_for(const models::DecoderState& state, SearchOptions options) {
   validate(options);
@@ -30,10 +34,23 @@ SearchRules rules_for(const models::DecoderState& state, SearchOptions options) 
   return rules;
 }
 
+void check_limit(int64_t id, std::span<const int32_t> tokens, int64_t vocabulary) {
+  const bool rises = std::ranges::adjacent_find(tokens, std::greater_equal<>()) == tokens.end();
+  require(
+      !tokens.empty() && rises && tokens.front() >= 0 && tokens.back() < vocabulary,
+      "sentence {} (counting from 0) is limited to {} tokens that are not ascending ones of a vocabulary of "
+      "{}",
+      id, tokens.size(), vocabulary);
+}
+
 }  // namespace
 
-Search::Search(Context& context, models::DecoderState& state, SearchOptions options)
-    : context_(context), state_(state), rules_(rules_for(state, std::move(options))) {}
+Search::Search(Context& context, models::DecoderState& state, SearchOptions options, TokensOf limit)
+    : context_(context),
+      state_(state),
+      rules_(rules_for(state, std::move(options))),
+      limit_(std::move(limit)),
+      union_(limit_ ? rules_.vocabulary_size : 0) {}
 
 Search::~Search() {
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
@@ -41,6 +58,10 @@ Search::~Search() {
       release(slot);
     } catch (...) {  // the state is broken already; there is nobody to tell
     }
+  }
+  try {
+    if (columns_are_places_) state_.limit_output({});
+  } catch (...) {
   }
 }
 
@@ -78,6 +99,10 @@ void Search::begin_waiting() {
     ++active_;
     slots_[slot]->search.begin(next.id, next.source);
     if (slots_[slot]->search.done()) continue;  // a cap of one forced end symbol: the model has no say
+    if (limit_) {
+      slots_[slot]->tokens = limit_(next.source);
+      check_limit(next.id, slots_[slot]->tokens, rules_.vocabulary_size);
+    }
     slots.push_back(static_cast<int>(slot));
     lengths.push_back(static_cast<int64_t>(next.source.size()));
     sources.rows.insert(sources.rows.end(), next.source.begin(), next.source.end());
@@ -85,7 +110,25 @@ void Search::begin_waiting() {
   if (slots.empty()) return;
   sources.offsets = Offsets::of_lengths(lengths);
   state_.add(slots, sources);
-  for (const int slot : slots) slots_[static_cast<size_t>(slot)]->in_model = true;
+  for (const int slot : slots) {
+    Slot& begun = *slots_[static_cast<size_t>(slot)];
+    begun.in_model = true;
+    if (!limit_) continue;
+    begun.columns.clear();
+    union_.add(begun.tokens);
+  }
+  if (limit_) limit_output();
+}
+
+void Search::limit_output() {
+  const bool changed = union_.settle();
+  if (changed) columns_are_places_ = state_.limit_output(union_.tokens());
+  for (const auto& slot : slots_) {
+    if (!slot->in_model || !(changed || slot->columns.empty())) continue;
+    slot->columns = slot->tokens;
+    if (!columns_are_places_) continue;
+    for (int32_t& column : slot->columns) column = union_.place(column);
+  }
 }
 
 void Search::collect_steps() {
@@ -108,6 +151,7 @@ SentenceSearch& Search::sentence_of(int64_t row) {
 void Search::rank_rows(const Tensor<float>& states) {
   const auto rows = static_cast<int64_t>(steps_.size());
   choices_.resize(steps_.size());
+  if (limit_) return choose_limited(states);
   if (rules_.options.sampling) return draw_rows(states);
   ranking_.begin(rows, rules_.vocabulary_size, SentenceSearch::choices_a_row(rules_),
                  context_.pool.threads());
@@ -122,6 +166,46 @@ void Search::rank_rows(const Tensor<float>& states) {
     ranking_.see(row, token, logits);
   });
   for (int64_t row = 0; row < rows; ++row) choices_[static_cast<size_t>(row)] = ranking_.choice(row);
+}
+
+void Search::choose_limited(const Tensor<float>& states) {
+  const auto rows = static_cast<int64_t>(steps_.size());
+  short_ranking_.begin(SentenceSearch::choices_a_row(rules_));
+  for (const models::Step& step : steps_) {
+    const Slot& slot = *slots_[static_cast<size_t>(step.slot)];
+    short_ranking_.add_row(slot.tokens, slot.columns);
+  }
+  short_ranking_.end_rows();
+  const int64_t columns = columns_are_places_ ? std::ssize(union_.tokens()) : rules_.vocabulary_size;
+  state_.logits_in_parts(states, kernels::ColumnParts(), [&](int64_t row, int64_t column, auto logits) {
+    require(row + logits.rows <= rows && column + logits.cols <= columns,
+            "the model gave logits of {} rows and {} tokens, not {} and {}", row + logits.rows,
+            column + logits.cols, rows, columns);
+    short_ranking_.see(row, column, logits);
+  });
+  const auto& sampling = rules_.options.sampling;
+  context_.pool.parallel_ranges(rows, kRowsATask, [&](int64_t begin, int64_t end) {
+    std::vector<int32_t> masked;
+    std::vector<float> scratch;
+    for (int64_t row = begin; row < end; ++row) {
+      const auto step = static_cast<size_t>(row);
+      const SentenceSearch& sentence = sentence_of(row);
+      sentence.mask(row_in_sentence_[step], masked);
+      RowChoice& choice = choices_[step];
+      choice.best = short_ranking_.choices(row);
+      choice.log_sum_exp = short_ranking_.normalise(row, masked);
+      if (std::isnan(choice.log_sum_exp)) continue;  // reported by advance_sentences, in order
+      if (!sampling) {
+        short_ranking_.rank(row);
+        continue;
+      }
+      const std::span<const float> logits = short_ranking_.logits(row);
+      if (sampling->temperature != 1) scratch.resize(logits.size());
+      sentence.draw(row_in_sentence_[step], logits, scratch, choice.best);
+      for (kernels::Ranked& drawn : sentence.drawn(choice.best))
+        drawn.index = short_ranking_.token(row, drawn.index);
+    }
+  });
 }
 
 // A draw needs all logits of a row. Rows take their turns, so that those of a large batch do not go to memory
@@ -196,12 +280,13 @@ void Search::release(size_t slot) {
   --active_;
   if (!slots_[slot]->in_model) return;
   slots_[slot]->in_model = false;
+  if (limit_) union_.remove(slots_[slot]->tokens);
   state_.remove(static_cast<int>(slot));
 }
 
 void search(Context& context, models::DecoderState& state, const Tokens& sources,
-            const SearchOptions& options, const OnDone& on_done) {
-  Search running(context, state, options);
+            const SearchOptions& options, const OnDone& on_done, const TokensOf& limit) {
+  Search running(context, state, options, limit);
   int64_t next = 0;
   while (next < sources.offsets.count() || !running.idle()) {
     for (; next < sources.offsets.count() && running.room() > 0; ++next) {
@@ -214,11 +299,15 @@ void search(Context& context, models::DecoderState& state, const Tokens& sources
 }
 
 std::vector<std::vector<Hypothesis>> search(Context& context, models::DecoderState& state,
-                                            const Tokens& sources, const SearchOptions& options) {
+                                            const Tokens& sources, const SearchOptions& options,
+                                            const TokensOf& limit) {
   std::vector<std::vector<Hypothesis>> results(static_cast<size_t>(sources.offsets.count()));
-  search(context, state, sources, options, [&](int64_t id, std::vector<Hypothesis> hypotheses) {
-    results[static_cast<size_t>(id)] = std::move(hypotheses);
-  });
+  search(
+      context, state, sources, options,
+      [&](int64_t id, std::vector<Hypothesis> hypotheses) {
+        results[static_cast<size_t>(id)] = std::move(hypotheses);
+      },
+      limit);
   return results;
 }
 

@@ -12,6 +12,8 @@
 #include "gloss/decode/options.h"
 #include "gloss/decode/ranking.h"
 #include "gloss/decode/sentence_search.h"
+#include "gloss/decode/short_ranking.h"
+#include "gloss/decode/token_union.h"
 #include "gloss/models/decoder_state.h"
 #include "gloss/tensor/context.h"
 
@@ -21,14 +23,21 @@ namespace gloss::decode {
 // n_best.
 using OnDone = std::function<void(int64_t id, std::vector<Hypothesis> hypotheses)>;
 
+// The tokens that a sentence may become: ascending, none twice, at least one; a function of its source alone.
+using TokensOf = std::function<std::vector<int32_t>(std::span<const int32_t> source)>;
+
 // Translates a stream of sentences, `options.batch` at a time: a finished sentence leaves at once and a
 // waiting one takes its place. What a sentence gets depends on its source and the options alone, bit for bit.
+//
+// With a `limit` the output layer computes the logits of the tokens that its sentences may become and no
+// others, and each sentence is searched and normalised, or drawn from, over its own: a probability is one
+// among those.
 class Search {
  public:
   // Throws UsageError where the options make no sense. The state must hold no sentences; it belongs to this
   // object as long as that lives.
-  Search(Context& context, models::DecoderState& state, SearchOptions options);
-  ~Search();  // takes its sentences out of the state
+  Search(Context& context, models::DecoderState& state, SearchOptions options, TokensOf limit = {});
+  ~Search();  // takes its sentences and limits out of the state
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
@@ -56,10 +65,14 @@ class Search {
     SentenceSearch search;
     bool busy = false;
     bool in_model = false;
+    // Of a limited search: what the sentence may become, and the columns in which it comes.
+    std::vector<int32_t> tokens, columns;
   };
   void begin_waiting();
   void collect_steps();
   void rank_rows(const Tensor<float>& states);
+  void limit_output();
+  void choose_limited(const Tensor<float>& states);
   void draw_rows(const Tensor<float>& states);
   void draw_some(int64_t first, const Tensor<float>& logits);
   SentenceSearch& sentence_of(int64_t row);
@@ -74,12 +87,16 @@ class Search {
   std::vector<std::unique_ptr<Slot>> slots_;
   int64_t active_ = 0;  // busy slots
   int64_t key_value_rows_ = 0;
+  TokensOf limit_;  // empty: all tokens
+  TokenUnion union_;
+  bool columns_are_places_ = false;  // in the union; else they are tokens
 
   // One advance; kept for their memory.
   std::vector<models::Step> steps_;
   std::vector<int> row_in_sentence_;
   std::vector<RowChoice> choices_;  // [rows]
   Ranking ranking_;
+  ShortRanking short_ranking_;
   // Of sampling.
   std::vector<kernels::Ranked> drawn_;  // [rows, choices_a_row]
   std::vector<float> scratch_;          // [rows at a time, V], at another temperature than 1
@@ -87,9 +104,10 @@ class Search {
 
 // Translates all sources; ids are 0, 1, ...
 void search(Context& context, models::DecoderState& state, const Tokens& sources,
-            const SearchOptions& options, const OnDone& on_done);
+            const SearchOptions& options, const OnDone& on_done, const TokensOf& limit = {});
 // The same, in the order of the sources.
 std::vector<std::vector<Hypothesis>> search(Context& context, models::DecoderState& state,
-                                            const Tokens& sources, const SearchOptions& options);
+                                            const Tokens& sources, const SearchOptions& options,
+                                            const TokensOf& limit = {});
 
 }  // namespace gloss::decode

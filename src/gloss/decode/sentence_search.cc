@@ -62,8 +62,7 @@ void SentenceSearch::draw(int row, std::span<const float> logits, std::span<floa
                           std::span<kernels::Ranked> drawn) const {
   const Live& live = live_[static_cast<size_t>(row)];
   TokenDistribution distribution(logits, *rules_.options.sampling, scratch);
-  const size_t draws = length_ == 0 ? live_.size() : 1;
-  for (size_t i = 0; i < draws; ++i) {
+  for (size_t i = 0; i < this->drawn(drawn).size(); ++i) {
     drawn[i] = {kForbidden, 0};
     if (distribution.empty()) continue;
     const auto sample = static_cast<uint64_t>(length_ == 0 ? static_cast<int>(i) : live.sample);

@@ -56,6 +56,10 @@ class SentenceSearch {
   // temperature is not 1.
   void draw(int row, std::span<const float> logits, std::span<float> scratch,
             std::span<kernels::Ranked> drawn) const;
+  // The places of `drawn` that draw fills: one for each sample at first, then one.
+  std::span<kernels::Ranked> drawn(std::span<kernels::Ranked> drawn) const {
+    return drawn.first(length_ == 0 ? live_.size() : 1);
+  }
   // Extends the hypotheses by one token, given the choices of all rows.
   void advance(std::span<const RowChoice> choices);
 

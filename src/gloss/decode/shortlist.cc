@@ -69,7 +69,13 @@ Shortlist Shortlist::load(const std::filesystem::path& path, const text::Tokeniz
                           const ShortlistOptions& options) {
   check(options);  // before a long read
   const text::Vocabulary &source = tokenizer.source_vocabulary(), &target = tokenizer.target_vocabulary();
-  return {data::read_lexical_table(path, source, target), source, target, options};
+  const data::LexicalTable table = data::read_lexical_table(path, source, target);
+  require(
+      table.unknown_lines <= std::ssize(table.entries),
+      "{} of {} lines of {} have words that are no pieces of this model: take a table of its own, of gloss "
+      "shortlist",
+      table.unknown_lines, table.unknown_lines + std::ssize(table.entries), path.string());
+  return {table, source, target, options};
 }
 
 std::vector<int32_t> Shortlist::tokens(std::span<const int32_t> source_ids) const {

@@ -29,7 +29,8 @@ class Shortlist {
   // vocabulary has those of both languages. Throws UsageError for options that make no sense.
   Shortlist(const data::LexicalTable& table, const text::Vocabulary& source, const text::Vocabulary& target,
             const ShortlistOptions& options = {});
-  // Of a file: data::read_lexical_table.
+  // Of a file: data::read_lexical_table. Throws Error, too, where most of its lines have words that are no
+  // pieces of the vocabularies: it is the table of another model.
   static Shortlist load(const std::filesystem::path& path, const text::Tokenizer& tokenizer,
                         const ShortlistOptions& options = {});
 

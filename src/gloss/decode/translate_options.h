@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "gloss/base/options.h"
 #include "gloss/decode/options.h"
+#include "gloss/decode/shortlist.h"
 #include "gloss/models/cache_memory.h"
 
 namespace gloss::decode {
@@ -33,6 +35,11 @@ struct TranslateOptions {
   bool cache = true;                // remember keys and values; off: compute every prefix again
   // In which numbers; without a cache they are rounded where it would round them.
   models::CachePrecision cache_precision = models::CachePrecision::float32;
+
+  // A table that `gloss shortlist` makes: each sentence becomes pieces that are likely for it and no others
+  // (Shortlist). Empty: all pieces.
+  std::string shortlist;
+  ShortlistOptions likely;  // its `threshold` is no option of the command line
 
   int threads = 0;  // in all; 0: one a core
   int workers = 0;  // that translate different sentences, `threads` divided among them; 0: as many as pay
@@ -73,6 +80,15 @@ struct TranslateOptions {
           self.workers);
     visit(cache_precision_field("of kept keys and values; bfloat16 takes half the memory"),
           self.cache_precision);
+    visit(
+        Field("shortlist", "TABLE", "choose among the pieces that are likely by a table of gloss shortlist"),
+        self.shortlist);
+    visit(Field("shortlist-first", "N", "of --shortlist: frequent pieces that every sentence may have")
+              .range(0, INT32_MAX),
+          self.likely.first);
+    visit(
+        Field("shortlist-best", "N", "of --shortlist: translations of each source piece").range(0, INT32_MAX),
+        self.likely.best);
     visit(Field("cache", "", "compute every prefix anew, for comparison"), self.cache);
     visit(Field("split-sentences", "", "translate each sentence of a line on its own"), self.split_sentences);
     visit(Field("max-source-length", "N", "pieces; a longer line is translated in parts").range(8, 1 << 20),

@@ -11,6 +11,7 @@
 #include "gloss/decode/line_parts.h"
 #include "gloss/decode/line_queue.h"
 #include "gloss/decode/search.h"
+#include "gloss/decode/shortlist.h"
 #include "gloss/io/input_file.h"
 #include "gloss/io/json_file.h"
 #include "gloss/models/model_folder.h"
@@ -51,6 +52,7 @@ struct Task {
   models::Caching caching;
   models::CachePrecision cache_precision;
   bool copy_unknown;
+  const Shortlist* shortlist;  // null: all pieces
   LineQueue& queue;
 };
 
@@ -88,7 +90,9 @@ std::vector<Candidate> candidates_of(const Task& task, Context& context, const J
 void work(const Task& task, const Crew& crew) {
   Context context(crew.threads_each);
   const auto state = task.model.decoder_state(context, task.caching, task.cache_precision);
-  Search search(context, *state, task.search);
+  TokensOf limit;
+  if (task.shortlist) limit = [&](std::span<const int32_t> source) { return task.shortlist->tokens(source); };
+  Search search(context, *state, task.search, limit);
   std::unordered_map<int64_t, Job> running;
   const auto on_done = [&](int64_t id, std::vector<Hypothesis> hypotheses) {
     const auto at = running.find(id);
@@ -166,6 +170,8 @@ void Translator::translate(const LineSource& source, const TranslateOptions& opt
                            const Deliver& deliver) const {
   const SearchOptions search = search_options(options, own_end_);
   model_->require_cache(options.cache_precision);
+  std::optional<Shortlist> shortlist;
+  if (!options.shortlist.empty()) shortlist = Shortlist::load(options.shortlist, tokenizer_, options.likely);
   const Splitting splitting{options.split_sentences, options.max_source_length};
   const size_t window = std::max(kLeastWindow, kWindowBatches * static_cast<size_t>(search.batch));
   const auto pieces_a_window = static_cast<int64_t>(window) * kPiecesALine;
@@ -205,7 +211,8 @@ void Translator::translate(const LineSource& source, const TranslateOptions& opt
 
   {
     Workers workers({*model_, tokenizer_, search, options.cache ? models::Caching::on : models::Caching::off,
-                     options.cache_precision, options.copy_unknown && !options.plain, queue});
+                     options.cache_precision, options.copy_unknown && !options.plain,
+                     shortlist ? &*shortlist : nullptr, queue});
     try {
       while (!ended && queue.wait_for_room(window, pieces_a_window)) {
         int64_t sentences = 0;

@@ -53,7 +53,7 @@ class Translator {
   // options of search and repair alone, bit for bit. Memory is bounded by the length of lines, not by their
   // number. Reads from the source on the calling thread. What `source` throws is thrown again here once the
   // lines before are delivered; what `deliver` throws ends it at once. Throws UsageError for senseless
-  // options, and for a cache in numbers that the model does not keep.
+  // options, and for a cache in numbers that the model does not keep; Error as Shortlist::load does.
   void translate(const LineSource& source, const TranslateOptions& options, const Deliver& deliver) const;
   std::vector<Translation> translate(std::span<const std::string> lines,
                                      const TranslateOptions& options = {}) const;

@@ -46,12 +46,17 @@ class DecoderState {
   // The logits [n, V] of n rows of those states. The caller may overwrite them; they are valid until the next
   // call of any member.
   virtual Tensor<float> logits(const Tensor<float>& states) = 0;
-  // The same logits in parts of rows and tokens, for who ranks each while it is in the cache. `see` must take
-  // all that kernels::SeePart may do, and more than a part or a run at once.
+  // The same logits in parts of rows and tokens, for who ranks each while it is in the cache; of fewer tokens
+  // after limit_output. `see` must take all that kernels::SeePart may do, and more than a part or a run at
+  // once.
   virtual void logits_in_parts(const Tensor<float>& states, kernels::ColumnParts /*parts*/,
                                const kernels::SeePart& see) {
     see(0, 0, kernels::matrix(logits(states)));
   }
+  // Limits logits_in_parts to some tokens, ascending and none twice: from then on a column is a place in
+  // `tokens`, with the bits it has among all. Without tokens all are back, and columns are tokens. Returns
+  // false where the state has no such way: then columns stay tokens, and the caller picks.
+  virtual bool limit_output(std::span<const int32_t> /*tokens*/) { return false; }
   // Rows of target keys and values projected so far, a layer: n a hypothesis of n tokens with a cache, n (n +
   // 1) / 2 where every step computes its whole prefix again.
   virtual int64_t key_value_rows() const { return 0; }

@@ -64,6 +64,7 @@ Tensor<float> RnnSearchDecoder::logits(const Tensor<float>& states) {
 
 void RnnSearchDecoder::logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
                                        const kernels::SeePart& see) {
+  if (limited_) return limited_.logits_in_parts(context_.pool, states, parts, see);
   Tape<float> tape(context_);
   network_.logits_in_parts(tape, Var<float>(states), parts, see);
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gloss/models/decoder_state.h"
+#include "gloss/models/limited_output.h"
 #include "gloss/models/rnn_search.h"
 #include "gloss/models/uncached_decoder.h"
 #include "gloss/tensor/context.h"
@@ -24,6 +25,9 @@ class RnnSearchDecoder final : public DecoderState {
   Tensor<float> logits(const Tensor<float>& states) override;
   void logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
                        const kernels::SeePart& see) override;
+  bool limit_output(std::span<const int32_t> tokens) override {
+    return limited_.limit(context_.pool, {&network_.output_weight(), &network_.output_bias()}, tokens);
+  }
 
  private:
   struct Sentence {
@@ -33,6 +37,7 @@ class RnnSearchDecoder final : public DecoderState {
   const RnnSearch<float>& network_;
   Context& context_;
   std::vector<int32_t> forbidden_;
+  LimitedOutput limited_;
   std::vector<Sentence> sentences_;  // by slot
   std::vector<int32_t> ids_;         // of one advance; kept for their memory
   std::vector<attention::RowsOfSource<float>> sources_;

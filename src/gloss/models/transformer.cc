@@ -332,20 +332,20 @@ attention::KvWidths Transformer<T>::cache_widths() const {
 template class Transformer<float>;
 template class Transformer<double>;
 
-using attention::KvCache;
-using kernels::Bfloat16;
 template void Transformer<float>::remember(Tape<float>&, const Rows&, std::span<const int>,
-                                           KvCache<float>&) const;
+                                           attention::KvCache<float>&) const;
 template void Transformer<float>::remember(Tape<float>&, const Rows&, std::span<const int>,
-                                           KvCache<Bfloat16>&) const;
+                                           attention::KvCache<kernels::Bfloat16>&) const;
 template void Transformer<double>::remember(Tape<double>&, const Rows&, std::span<const int>,
-                                            KvCache<double>&) const;
-template Var<float> Transformer<float>::step(Tape<float>&, std::span<const int32_t>, KvCache<float>&) const;
+                                            attention::KvCache<double>&) const;
 template Var<float> Transformer<float>::step(Tape<float>&, std::span<const int32_t>,
-                                             KvCache<Bfloat16>&) const;
+                                             attention::KvCache<float>&) const;
+template Var<float> Transformer<float>::step(Tape<float>&, std::span<const int32_t>,
+                                             attention::KvCache<kernels::Bfloat16>&) const;
 template Var<double> Transformer<double>::step(Tape<double>&, std::span<const int32_t>,
-                                               KvCache<double>&) const;
-template Transformer<float>::Rows Transformer<float>::decode_rounded<Bfloat16>(Tape<float>&, const Tokens&,
-                                                                               const Rows&) const;
+                                               attention::KvCache<double>&) const;
+template Transformer<float>::Rows Transformer<float>::decode_rounded<kernels::Bfloat16>(Tape<float>&,
+                                                                                        const Tokens&,
+                                                                                        const Rows&) const;
 
 }  // namespace gloss::models

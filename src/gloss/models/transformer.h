@@ -44,6 +44,9 @@ class Transformer {
   autograd::Var<T> logits(autograd::Tape<T>& tape, const autograd::Var<T>& states) const;
   void logits_in_parts(autograd::Tape<T>& tape, const autograd::Var<T>& states, kernels::ColumnParts parts,
                        const kernels::SeePart& see) const;
+  // What makes logits of them: [V, width of the states] and [V].
+  const autograd::Parameter<T>& output_weight() const { return *output_; }
+  const autograd::Parameter<T>& output_bias() const { return *output_bias_; }
 
   // Label-smoothed cross-entropy of targets (with end symbols), teacher-forced; see
   // nn::projection_cross_entropy.

@@ -49,6 +49,7 @@ Tensor<float> TransformerDecoder<Stored>::logits(const Tensor<float>& states) {
 template <class Stored>
 void TransformerDecoder<Stored>::logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
                                                  const kernels::SeePart& see) {
+  if (limited_) return limited_.logits_in_parts(context_.pool, states, parts, see);
   Tape<float> tape(context_);
   transformer_.logits_in_parts(tape, Var<float>(states), parts, see);
 }

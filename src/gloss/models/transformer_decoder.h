@@ -5,6 +5,7 @@
 
 #include "gloss/attention/kv_cache.h"
 #include "gloss/models/decoder_state.h"
+#include "gloss/models/limited_output.h"
 #include "gloss/models/transformer.h"
 #include "gloss/models/uncached_decoder.h"
 #include "gloss/tensor/context.h"
@@ -28,6 +29,10 @@ class TransformerDecoder final : public DecoderState {
   Tensor<float> logits(const Tensor<float>& states) override;
   void logits_in_parts(const Tensor<float>& states, kernels::ColumnParts parts,
                        const kernels::SeePart& see) override;
+  bool limit_output(std::span<const int32_t> tokens) override {
+    return limited_.limit(context_.pool, {&transformer_.output_weight(), &transformer_.output_bias()},
+                          tokens);
+  }
   int64_t key_value_rows() const override { return cache_.rows_projected(); }
   int64_t key_value_rows_of(int slot) const override { return rows_of_.at(static_cast<size_t>(slot)); }
   attention::KvCacheSize cache_size() const { return cache_.size(); }
@@ -37,6 +42,7 @@ class TransformerDecoder final : public DecoderState {
   Context& context_;
   attention::KvCache<Stored> cache_;
   std::vector<int32_t> forbidden_;
+  LimitedOutput limited_;
   std::vector<attention::KvExtension> extensions_;  // of one advance; kept for their memory
   std::vector<int32_t> ids_;
   std::vector<int64_t> rows_of_;  // projected, by slot
