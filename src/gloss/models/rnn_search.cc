@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <numeric>
-#include <type_traits>
 
 #include "gloss/models/alignment_guide.h"
 #include "gloss/models/teacher_forcing.h"
@@ -287,16 +286,6 @@ typename RnnSearch<T>::Stepped RnnSearch<T>::step(Tape<T>& tape, std::span<const
 template <class T>
 Var<T> RnnSearch<T>::logits(Tape<T>& tape, const Var<T>& output) const {
   return nn::linear(tape, output, tape.use(*output_), tape.use(*output_bias_));
-}
-
-template <class T>
-void RnnSearch<T>::logits_in_parts(Tape<T>& tape, const Var<T>& output, kernels::ColumnParts parts,
-                                   const kernels::SeePart& see) const {
-  if constexpr (std::is_same_v<T, float>) {
-    nn::multiply_parts(tape, output, tape.use(*output_), tape.use(*output_bias_), parts, see);
-  } else {
-    fail("logits in parts are float: gradient checks have no use for them");
-  }
 }
 
 template <class T>

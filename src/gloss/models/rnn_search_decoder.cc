@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gloss/nn/linear.h"
+
 namespace gloss::models {
 
 using autograd::Tape;
@@ -66,7 +68,8 @@ void RnnSearchDecoder::logits_in_parts(const Tensor<float>& states, kernels::Col
                                        const kernels::SeePart& see) {
   if (limited_) return limited_.logits_in_parts(context_.pool, states, parts, see);
   Tape<float> tape(context_);
-  network_.logits_in_parts(tape, Var<float>(states), parts, see);
+  nn::multiply_parts(tape, Var<float>(states), tape.use(network_.output_weight()),
+                     tape.use(network_.output_bias()), parts, see);
 }
 
 RnnSearch<float>::Memory one_sentence(const RnnSearch<float>::Memory& memory, int64_t i) {

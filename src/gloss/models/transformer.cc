@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "gloss/models/alignment_guide.h"
 #include "gloss/models/teacher_forcing.h"
@@ -233,16 +232,6 @@ typename Transformer<T>::Rows Transformer<T>::decode(Tape<T>& tape, const Tokens
 template <class T>
 Var<T> Transformer<T>::logits(Tape<T>& tape, const Var<T>& states) const {
   return nn::linear(tape, states, tape.use(*output_), tape.use(*output_bias_));
-}
-
-template <class T>
-void Transformer<T>::logits_in_parts(Tape<T>& tape, const Var<T>& states, kernels::ColumnParts parts,
-                                     const kernels::SeePart& see) const {
-  if constexpr (std::is_same_v<T, float>) {
-    nn::multiply_parts(tape, states, tape.use(*output_), tape.use(*output_bias_), parts, see);
-  } else {
-    fail("logits in parts are float: gradient checks have no use for them");
-  }
 }
 
 template <class T>

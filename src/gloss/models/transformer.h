@@ -42,8 +42,6 @@ class Transformer {
               AttentionRecord<T>* record = nullptr) const;
   // states [n, d_model] -> logits [n, V].
   autograd::Var<T> logits(autograd::Tape<T>& tape, const autograd::Var<T>& states) const;
-  void logits_in_parts(autograd::Tape<T>& tape, const autograd::Var<T>& states, kernels::ColumnParts parts,
-                       const kernels::SeePart& see) const;
   // What makes logits of them: [V, width of the states] and [V].
   const autograd::Parameter<T>& output_weight() const { return *output_; }
   const autograd::Parameter<T>& output_bias() const { return *output_bias_; }

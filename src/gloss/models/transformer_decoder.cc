@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gloss/nn/linear.h"
+
 namespace gloss::models {
 
 using autograd::Tape;
@@ -51,7 +53,8 @@ void TransformerDecoder<Stored>::logits_in_parts(const Tensor<float>& states, ke
                                                  const kernels::SeePart& see) {
   if (limited_) return limited_.logits_in_parts(context_.pool, states, parts, see);
   Tape<float> tape(context_);
-  transformer_.logits_in_parts(tape, Var<float>(states), parts, see);
+  nn::multiply_parts(tape, Var<float>(states), tape.use(transformer_.output_weight()),
+                     tape.use(transformer_.output_bias()), parts, see);
 }
 
 template class TransformerDecoder<float>;
